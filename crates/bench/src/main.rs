@@ -1,0 +1,2 @@
+//! The speed table.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The five Beeuni tools, as TypeScript modules.

@@ -1,0 +1,1 @@
+//! One way to start, watch and stop a child process.

@@ -1,0 +1,2 @@
+//! The `beeuni` program.
+fn main() {}

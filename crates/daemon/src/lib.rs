@@ -1,0 +1,1 @@
+//! The program in the box: joins manifest, tool host and one harness.

@@ -1,0 +1,1 @@
+//! Fetches a web page safely and makes it readable.

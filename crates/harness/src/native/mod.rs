@@ -1,0 +1,1 @@
+//! The experimental harness: our own loop, in the daemon.

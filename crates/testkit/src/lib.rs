@@ -1,0 +1,1 @@
+//! Test support: a scripted model server, temporary projects, a spec runner.

@@ -1,0 +1,1 @@
+//! Loads and calls tool modules in Bun.

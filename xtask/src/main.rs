@@ -1,0 +1,2 @@
+//! The house chores.
+fn main() {}
