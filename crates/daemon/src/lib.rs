@@ -1,1 +1,4 @@
-//! The program in the box: joins manifest, tool host and one harness.
+//! The program in the box: joins the manifest, the tool host and one harness. `beeuni run` and `beeuni tools call` use
+//! the same code in their own process.
+
+pub mod checkout;
