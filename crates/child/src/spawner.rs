@@ -119,8 +119,7 @@ impl Spawner {
         let (requests, owned) = (self.requests.clone(), Arc::clone(&group));
         self.runtime.spawn(async move {
             let _keeps_the_thread = requests;
-            let fd = AsyncFd::register(pidfd);
-            if let Ok(fd) = fd {
+            if let Ok(fd) = watched(pidfd) {
                 let _ = fd.readable().await;
             }
             let mut leader = owned.leader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,6 +152,12 @@ impl Group {
 fn kill_group(id: i32, signal: i32) {
     // SAFETY: kill touches no memory of ours.
     unsafe { libc::kill(-id, signal) };
+}
+
+#[allow(unsafe_code)]
+fn watched(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an OwnedFd stays open and the same for as long as the AsyncFd that owns it.
+    unsafe { AsyncFd::register(pidfd) }.map_err(io::Error::from)
 }
 
 #[allow(unsafe_code)]
