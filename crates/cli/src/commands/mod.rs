@@ -1,0 +1,72 @@
+//! The commands, one verb one file. A new verb is a new file, a line in [`Command`] and a line in [`run`].
+
+mod completions;
+mod tools;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::{Context, Failure, Outcome};
+
+/// Agents whose tools are written once, as one TypeScript file each, and run the same on every harness.
+#[derive(Debug, Parser)]
+#[command(name = "beeuni", version, propagate_version = true, max_term_width = 100)]
+#[command(arg_required_else_help = true, after_help = "Start with: beeuni setup && beeuni init my-project")]
+pub(crate) struct Cli {
+    /// Start in this folder instead of the working folder
+    #[arg(short = 'C', global = true, value_name = "DIR")]
+    folder: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+impl Cli {
+    /// The absolute folder that the command starts in.
+    pub(crate) fn start_folder(&self, cwd: io::Result<PathBuf>) -> Result<PathBuf, Failure> {
+        let folder = match (cwd, &self.folder) {
+            (_, Some(folder)) if folder.is_absolute() => folder.clone(),
+            (Ok(cwd), Some(folder)) => cwd.join(folder),
+            (Ok(cwd), None) => cwd,
+            (Err(error), _) => {
+                return Err(Failure::usage(format!("there is no working folder to start from: {error}")));
+            }
+        };
+        if !Path::is_dir(&folder) {
+            return Err(Failure::usage(format!("{} is not a folder", folder.display())));
+        }
+        Ok(folder)
+    }
+}
+
+/// Every verb and noun at the top.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    #[command(subcommand)]
+    Tools(tools::Command),
+    Completions(completions::Args),
+}
+
+/// Carries a command out.
+pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
+    match command {
+        Command::Tools(verb) => tools::run(verb, context),
+        Command::Completions(args) => completions::run(&args, context),
+    }
+}
+
+/// The whole command line, for completions and for the test that compares it with the docs.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the asynchronous part of a command to its end. What still reads or waits in the background is left behind.
+#[allow(dead_code)]
+fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(future);
+    runtime.shutdown_background();
+    result
+}
