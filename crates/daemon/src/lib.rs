@@ -2,3 +2,8 @@
 //! the same code in their own process.
 
 pub mod checkout;
+pub mod environment;
+pub mod journal;
+mod secrets;
+
+pub use secrets::Secrets;
