@@ -174,6 +174,9 @@ pub enum HarnessError {
     /// No such agent, or it cannot lead a session.
     #[error("{0}")]
     Agent(String),
+    /// The prompt is empty or far too long.
+    #[error("{0}")]
+    Prompt(String),
     /// A reply to something that is not open.
     #[error("no question or permission {0} is open")]
     NotOpen(String),

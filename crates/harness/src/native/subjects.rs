@@ -1,0 +1,117 @@
+//! What the rules for a hosted tool are matched against.
+
+use beeuni_manifest::Permission;
+use serde_json::Value;
+
+/// The key of the rules and what their globs are matched against. A tool that has nothing to match gets `*`.
+///
+/// Looking into the memory falls under `read`, changing it under `edit`, unless there are rules for `memory` itself.
+pub(super) fn hosted<'a>(name: &'a str, arguments: &str, permission: &Permission) -> (&'a str, Vec<String>) {
+    let value: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let text = |key: &str| value.get(key).and_then(Value::as_str);
+    match name {
+        "scrape_webpage" => (name, or_any(urls(&value))),
+        "memory" => {
+            let paths = ["path", "old_path", "new_path"].into_iter().filter_map(text);
+            let key = match text("command") {
+                _ if permission.rules.contains_key(name) => name,
+                Some("view") => "read",
+                _ => "edit",
+            };
+            (key, or_any(paths.map(tidy).collect()))
+        }
+        _ => (name, vec!["*".to_owned()]),
+    }
+}
+
+fn or_any(subjects: Vec<String>) -> Vec<String> {
+    if subjects.is_empty() { vec!["*".to_owned()] } else { subjects }
+}
+
+/// The pages of a comma list, as the tool itself takes it apart: a comma parts two pages only before a scheme, so one
+/// inside a URL survives. A list is read as JavaScript would turn it into text.
+fn urls(value: &Value) -> Vec<String> {
+    let text = match value.get("urls") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            let part = |part: &Value| part.as_str().map_or_else(|| part.to_string(), str::to_owned);
+            parts.iter().map(part).collect::<Vec<_>>().join(",")
+        }
+        _ => return Vec::new(),
+    };
+    let mut found: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        let starts = part.trim_start().split_once("://").is_some_and(|(scheme, _)| {
+            !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+        });
+        match found.last_mut() {
+            Some(before) if !starts => {
+                before.push(',');
+                before.push_str(part);
+            }
+            _ => found.push(part.to_owned()),
+        }
+    }
+    found.into_iter().map(|url| url.trim().to_owned()).filter(|url| !url.is_empty()).collect()
+}
+
+/// A path without `.`, `..` and doubled or leading `/`, so that no spelling passes by a rule.
+fn tidy(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rules_are_matched_against() {
+        let check = |name: &str, arguments: &str, expected: &[&str]| {
+            assert_eq!(hosted(name, arguments, &Permission::default()).1, expected, "{name} {arguments}");
+        };
+        check("lookup_order", r#"{"path":"x"}"#, &["*"]);
+        check("web_search", r#"{"query":"x"}"#, &["*"]);
+        check("memory", r#"{"command":"view","path":"memory/a.md"}"#, &["memory/a.md"]);
+        check("memory", r#"{"command":"view","path":"/memory/x/../b//./c"}"#, &["memory/b/c"]);
+        check(
+            "memory",
+            r#"{"command":"rename","old_path":"memory/a","new_path":"memory/b"}"#,
+            &["memory/a", "memory/b"],
+        );
+        check("memory", "{}", &["*"]);
+        check("scrape_webpage", r#"{"urls":"https://a.de/x"}"#, &["https://a.de/x"]);
+        check(
+            "scrape_webpage",
+            r#"{"urls":"https://a.de/x,y, http://b.de"}"#,
+            &["https://a.de/x,y", "http://b.de"],
+        );
+        check(
+            "scrape_webpage",
+            r#"{"urls":["https://a.de","https://b.de"]}"#,
+            &["https://a.de", "https://b.de"],
+        );
+        check("scrape_webpage", r#"{"urls":"https://ok","urls":"https://evil"}"#, &["https://evil"]);
+        check("scrape_webpage", r#"{"urls":7}"#, &["*"]);
+        check("scrape_webpage", "{}", &["*"]);
+    }
+
+    #[test]
+    fn the_memory_is_read_and_edited() {
+        let check = |arguments: &str, rules: &[&str], expected: &str| {
+            let rules = rules.iter().map(|key| ((*key).to_owned(), indexmap::IndexMap::new())).collect();
+            assert_eq!(hosted("memory", arguments, &Permission { rules }).0, expected, "{arguments}");
+        };
+        check(r#"{"command":"view"}"#, &["edit"], "read");
+        check(r#"{"command":"create"}"#, &[], "edit");
+        check("{}", &["read"], "edit");
+        check(r#"{"command":"view"}"#, &["memory"], "memory");
+    }
+}
