@@ -45,6 +45,18 @@ impl Folder {
         &self.root
     }
 
+    fn names(&self, path: &str, is_wanted: fn(&Path) -> bool) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.root.join(path)) else { return Vec::new() };
+        let mut names: Vec<String> = entries
+            .flatten()
+            .take(MAX_ENTRIES)
+            .filter(|entry| is_wanted(&entry.path()))
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    }
+
     fn below(&self, path: &str, visit: &mut dyn FnMut(&str, &fs::FileType)) -> io::Result<()> {
         let mut open = vec![path.trim_end_matches('/').to_owned()];
         let mut seen = 0;
@@ -113,15 +125,18 @@ impl Files for Folder {
     }
 
     fn folders(&self, path: &str) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.root.join(path)) else { return Vec::new() };
-        let mut names: Vec<String> = entries
-            .flatten()
-            .take(MAX_ENTRIES)
-            .filter(|entry| entry.path().is_dir())
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
-        names.sort();
-        names
+        self.names(path, Path::is_dir)
+    }
+
+    fn file_names(&self, path: &str) -> Vec<String> {
+        self.names(path, Path::is_file)
+    }
+
+    fn identity(&self, path: &str) -> String {
+        let real = self.root.join(path).canonicalize().ok();
+        let inside =
+            real.as_deref().and_then(|real| real.strip_prefix(&self.root).ok()).and_then(Path::to_str);
+        inside.unwrap_or(path).to_owned()
     }
 }
 
@@ -162,6 +177,9 @@ mod tests {
         }
         assert_eq!(files.yaml_files("tools").unwrap(), ["tools/deep/b.yaml"]);
         assert_eq!(files.folders("tools"), ["deep", "node_modules"]);
+        assert_eq!(files.file_names("tools"), ["a.ts", "in.ts", "out.ts"]);
+        assert_eq!(files.identity("tools/in.ts"), "tools/a.ts");
+        assert_eq!(files.identity("tools/none.ts"), "tools/none.ts");
         assert_eq!(files.read("tools/a.ts").unwrap(), b"a");
         assert!(files.read("tools/out.ts").is_err());
     }
