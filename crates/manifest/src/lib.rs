@@ -9,7 +9,7 @@ mod manifest;
 mod permission;
 
 pub use access::{ToolAccess, Verdict};
-pub use files::{FileKind, Files};
+pub use files::{FileKind, Files, MemoryFiles};
 pub use manifest::{
     Agent, AgentMode, Connector, Entry, EnvNames, Harness, Limits, Manifest, ModelLimits, ModelsConfig,
     Place, Project, ProviderApi, ProviderConfig, Selection, ToolEntry, ToolLimits, ToolSource, ToolsList,
