@@ -1,8 +1,10 @@
 //! A running child and how it ended.
 
-use crate::spawner::Group;
+use crate::sys;
 use std::fmt;
-use std::sync::Arc;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
@@ -15,22 +17,20 @@ pub struct Child {
     pub stdout: Option<pipe::Receiver>,
     /// Reads what the child writes to descriptor 2.
     pub stderr: Option<pipe::Receiver>,
-    pub(crate) pid: u32,
-    pub(crate) group: Arc<Group>,
-    pub(crate) exit: watch::Receiver<Option<Exit>>,
+    pub(crate) hold: Hold,
 }
 
 impl Child {
     /// The child's process id, which is also the id of its group and session.
     pub fn pid(&self) -> u32 {
-        self.pid
+        self.hold.pid as u32
     }
 
     /// Waits until the child has ended and says how. May be asked by several tasks and more than once.
     ///
     /// What the child left behind in its process group is killed before this returns.
     pub async fn wait(&self) -> Exit {
-        let mut exit = self.exit.clone();
+        let mut exit = self.hold.exit.clone();
         let ended = exit.wait_for(Option::is_some).await.ok().and_then(|seen| seen.clone());
         // The sender goes away unsent only when the runtime shuts down, which kills the child.
         ended.unwrap_or(Exit { code: None, signal: Some(libc::SIGKILL), out_of_memory: None })
@@ -38,18 +38,52 @@ impl Child {
 
     /// Kills the child and all of its process group at once. Does nothing when it has ended.
     pub fn kill(&self) {
-        self.group.signal(libc::SIGKILL);
+        self.hold.group.signal(libc::SIGKILL);
     }
 
     /// Asks the child and all of its process group to end (SIGTERM). Does nothing when it has ended.
     pub fn terminate(&self) {
-        self.group.signal(libc::SIGTERM);
+        self.hold.group.signal(libc::SIGTERM);
     }
 }
 
-impl Drop for Child {
+/// The part of a child that ends it when dropped.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    pub(crate) pid: i32,
+    pub(crate) group: Arc<Group>,
+    pub(crate) exit: watch::Receiver<Option<Exit>>,
+}
+
+impl Drop for Hold {
     fn drop(&mut self) {
-        self.kill();
+        self.group.signal(libc::SIGKILL);
+    }
+}
+
+/// The process group of one child.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// The id, as long as the child is not reaped and so the id cannot mean another process.
+    id: Mutex<Option<i32>>,
+}
+
+impl Group {
+    pub(crate) fn new(leader: i32) -> Group {
+        Group { id: Mutex::new(Some(leader)) }
+    }
+
+    pub(crate) fn signal(&self, signal: i32) {
+        if let Some(id) = *self.id.lock().unwrap_or_else(PoisonError::into_inner) {
+            sys::signal_group(id, signal);
+        }
+    }
+
+    /// Forgets the id and, before anyone can look at it again, gives it back to the system.
+    pub(crate) fn close<T>(&self, reap: impl FnOnce() -> T) -> T {
+        let mut id = self.id.lock().unwrap_or_else(PoisonError::into_inner);
+        *id = None;
+        reap()
     }
 }
 
@@ -65,6 +99,16 @@ pub struct Exit {
 }
 
 impl Exit {
+    /// Reads a status from `waitpid`; `None` is a status that somebody else took.
+    pub(crate) fn from_status(status: Option<i32>, out_of_memory: Option<u64>) -> Exit {
+        let status = status.map(ExitStatus::from_raw);
+        Exit {
+            code: status.and_then(|status| status.code()),
+            signal: status.map_or(Some(libc::SIGKILL), |status| status.signal()),
+            out_of_memory,
+        }
+    }
+
     /// Whether the child ended by itself with code 0.
     pub fn success(&self) -> bool {
         self.code == Some(0)

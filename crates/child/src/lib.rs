@@ -7,9 +7,14 @@
 compile_error!("beeuni-child knows process groups, Landlock and seccomp of Linux only");
 
 mod child;
+mod fork;
+mod keeper;
+mod procfs;
+mod sandbox;
 mod spawner;
 mod spec;
 mod support;
+mod sys;
 
 pub use child::{Child, Exit};
 pub use spawner::{SpawnError, Spawner, StartError};

@@ -1,25 +1,28 @@
-//! The one thread that starts every child.
+//! Starting children: judging the request, and handing it to the one thread that forks.
 
-use crate::child::{Child, Exit};
+use crate::child::Child;
+use crate::fork::{Plan, Step};
+use crate::keeper::{Keeper, Request};
+use crate::sandbox::Confinement;
 use crate::spec::{Spec, Stdin};
+use crate::sys;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use tokio::io::unix::AsyncFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 /// Starts children. Clones share one thread, which ends with the last clone and the last child.
 ///
 /// The kernel ends a child when the *thread* that started it ends, so all are started by this one.
 #[derive(Debug, Clone)]
 pub struct Spawner {
-    requests: mpsc::Sender<Request>,
-    runtime: Handle,
+    keeper: mpsc::Sender<Request>,
 }
 
 /// Why there is no spawner.
@@ -33,22 +36,28 @@ pub enum StartError {
     Thread(io::Error),
 }
 
-/// Why a child did not start.
+/// Why a child did not start. Each says which program.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// No such file, or no such name in `PATH`.
+    /// No such file, or no such name in `PATH` of the child's environment.
     #[error("cannot start {}: there is no such program", program.display())]
     Missing {
         /// The program that was asked for.
         program: PathBuf,
     },
     /// The file is there and is not a program this user may run.
-    #[error("cannot start {}: it is not an executable file", program.display())]
+    #[error("cannot start {}: it is not a program this user may run", program.display())]
     NotExecutable {
         /// The program that was asked for.
         program: PathBuf,
     },
-    /// The working directory is missing or is not a folder.
+    /// The file is there; the interpreter or loader that it names is not.
+    #[error("cannot start {}: the interpreter it names is missing", program.display())]
+    NoInterpreter {
+        /// The program that was asked for.
+        program: PathBuf,
+    },
+    /// The working directory is missing, is not a folder or may not be entered.
     #[error("cannot start {}: {} is not a folder it can work in", program.display(), cwd.display())]
     Cwd {
         /// The program that was asked for.
@@ -56,11 +65,21 @@ pub enum SpawnError {
         /// The working directory that was asked for.
         cwd: PathBuf,
     },
-    /// The system refused; the source says why.
-    #[error("cannot start {}: {source}", program.display())]
+    /// Text that no process can be given.
+    #[error("cannot start {}: {what}", program.display())]
+    Malformed {
+        /// The program that was asked for.
+        program: PathBuf,
+        /// What is wrong, and with which argument or variable. Never a variable's value.
+        what: String,
+    },
+    /// The system refused one step of the start.
+    #[error("cannot start {}: {step}: {source}", program.display())]
     System {
         /// The program that was asked for.
         program: PathBuf,
+        /// What did not work.
+        step: &'static str,
         /// What the system said.
         source: io::Error,
     },
@@ -72,140 +91,130 @@ pub enum SpawnError {
     },
 }
 
-struct Request {
-    spec: Spec,
-    reply: oneshot::Sender<Result<Started, SpawnError>>,
-}
-
-struct Started {
-    process: std::process::Child,
-}
-
 impl Spawner {
-    /// Starts the thread. Must be called inside a tokio runtime.
+    /// Starts the thread. Must be called inside a tokio runtime with I/O and time enabled.
     pub fn start() -> Result<Spawner, StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-        let (requests, inbox) = mpsc::channel::<Request>();
+        let (keeper, inbox) = mpsc::channel();
         std::thread::Builder::new()
             .name("spawner".to_owned())
-            .spawn(move || {
-                for Request { spec, reply } in inbox {
-                    // A caller that gave up drops the reply, and with it the child.
-                    let _ = reply.send(start(spec));
-                }
-            })
+            .spawn(move || Keeper::new(runtime).run(&inbox))
             .map_err(StartError::Thread)?;
-        Ok(Spawner { requests, runtime })
+        Ok(Spawner { keeper })
     }
 
-    /// Starts a child.
+    /// Starts a child. It runs its program when this returns. Dropping the future ends the child.
     pub async fn spawn(&self, spec: Spec) -> Result<Child, SpawnError> {
-        let program = spec.program.clone();
-        let stopped = |_| SpawnError::Stopped { program: program.clone() };
+        let (program, cwd) = (spec.program.clone(), spec.cwd.clone());
+        let system = |step: Step, source| SpawnError::System {
+            program: program.clone(),
+            step: step.describe(),
+            source,
+        };
+        let stopped = || SpawnError::Stopped { program: program.clone() };
+        let (plan, pipes) = plan(spec)?;
         let (reply, started) = oneshot::channel();
-        self.requests.send(Request { spec, reply }).map_err(|_| SpawnError::Stopped { program: program.clone() })?;
-        let Started { mut process } = started.await.map_err(stopped)??;
-        let system = |source| SpawnError::System { program: program.clone(), source };
-        let _guard = self.runtime.enter();
-        let stdin = process.stdin.take().map(|p| pipe::Sender::from_owned_fd(p.into())).transpose().map_err(system)?;
-        let stdout =
-            process.stdout.take().map(|p| pipe::Receiver::from_owned_fd(p.into())).transpose().map_err(system)?;
-        let stderr =
-            process.stderr.take().map(|p| pipe::Receiver::from_owned_fd(p.into())).transpose().map_err(system)?;
-        let pid = process.id();
-        let group = Arc::new(Group { leader: Mutex::new(Some(pid as i32)) });
-        let (report, exit) = watch::channel(None);
-        let pidfd = pidfd(pid).map_err(system)?;
-        let (requests, owned) = (self.requests.clone(), Arc::clone(&group));
-        self.runtime.spawn(async move {
-            let _keeps_the_thread = requests;
-            if let Ok(fd) = watched(pidfd) {
-                let _ = fd.readable().await;
+        let request = Request::Start { plan: Box::new(plan), keeper: self.keeper.clone(), reply };
+        self.keeper.send(request).map_err(|_| stopped())?;
+        let hold = started.await.map_err(|_| stopped())?.map_err(|(step, source)| {
+            let program = program.clone();
+            match (step, source.raw_os_error()) {
+                (Step::Folder, _) => SpawnError::Cwd { program, cwd },
+                (Step::Exec, Some(libc::ENOENT)) => SpawnError::NoInterpreter { program },
+                (Step::Exec, Some(libc::ENOEXEC)) => SpawnError::NotExecutable { program },
+                _ => system(step, source),
             }
-            let mut leader = owned.leader.lock().unwrap_or_else(PoisonError::into_inner);
-            kill_group(pid as i32, libc::SIGKILL);
-            let status = process.wait();
-            *leader = None;
-            let (code, signal) = status.map_or((None, Some(libc::SIGKILL)), |s| (s.code(), s.signal()));
-            report.send_replace(Some(Exit { code, signal, out_of_memory: None }));
-        });
-        Ok(Child { stdin, stdout, stderr, pid, group, exit })
+        })?;
+        let reader = |end: io::PipeReader| pipe::Receiver::from_owned_fd(end.into());
+        let writer = |end: io::PipeWriter| pipe::Sender::from_owned_fd(end.into());
+        let failed = |source| system(Step::Descriptors, source);
+        Ok(Child {
+            stdin: pipes.stdin.map(writer).transpose().map_err(failed)?,
+            stdout: Some(reader(pipes.stdout).map_err(failed)?),
+            stderr: Some(reader(pipes.stderr).map_err(failed)?),
+            hold,
+        })
     }
 }
 
-/// The process group of one child.
-#[derive(Debug)]
-pub(crate) struct Group {
-    /// The id, as long as the child is not reaped and so the id cannot mean another process.
-    leader: Mutex<Option<i32>>,
+/// This side's ends.
+struct Pipes {
+    stdin: Option<io::PipeWriter>,
+    stdout: io::PipeReader,
+    stderr: io::PipeReader,
 }
 
-impl Group {
-    pub(crate) fn signal(&self, signal: i32) {
-        if let Some(id) = *self.leader.lock().unwrap_or_else(PoisonError::into_inner) {
-            kill_group(id, signal);
-        }
-    }
-}
-
-#[allow(unsafe_code)]
-fn kill_group(id: i32, signal: i32) {
-    // SAFETY: kill touches no memory of ours.
-    unsafe { libc::kill(-id, signal) };
-}
-
-#[allow(unsafe_code)]
-fn watched(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an OwnedFd stays open and the same for as long as the AsyncFd that owns it.
-    unsafe { AsyncFd::register(pidfd) }.map_err(io::Error::from)
-}
-
-#[allow(unsafe_code)]
-fn pidfd(pid: u32) -> io::Result<OwnedFd> {
-    use std::os::fd::FromRawFd;
-    // SAFETY: pidfd_open touches no memory of ours, and the descriptor it returns is owned by nobody else.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
-        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
-    }
-}
-
-#[allow(unsafe_code, clippy::disallowed_methods)]
-fn start(spec: Spec) -> Result<Started, SpawnError> {
-    let Spec { program, args, env, cwd, stdin, channel, .. } = spec;
+fn plan(spec: Spec) -> Result<(Plan, Pipes), SpawnError> {
+    let Spec { program, args, env, cwd, stdin, channel, sandbox, limits } = spec;
     if !cwd.is_dir() {
         return Err(SpawnError::Cwd { program, cwd });
     }
-    let mut command = Command::new(&program);
-    command.args(args).env_clear().envs(env).current_dir(cwd);
-    command.stdin(if stdin == Stdin::Piped { Stdio::piped() } else { Stdio::null() });
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let parent = std::process::id() as i32;
-    // SAFETY: only async-signal-safe system calls between fork and exec.
-    unsafe {
-        command.pre_exec(move || {
-            libc::setsid();
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            if libc::getppid() != parent {
-                libc::_exit(1);
-            }
-            libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as i32);
-            if let Some(fd) = &channel {
-                if fd.as_raw_fd() == 3 {
-                    libc::fcntl(3, libc::F_SETFD, 0);
-                } else {
-                    libc::dup2(fd.as_raw_fd(), 3);
-                }
-            }
-            Ok(())
-        });
+    let (path, file) = find(&program, env.get(OsStr::new("PATH")), &cwd)?;
+    let malformed = |what: String| SpawnError::Malformed { program: program.clone(), what };
+    let system = |step: Step| {
+        let program = program.clone();
+        move |source| SpawnError::System { program, step: step.describe(), source }
+    };
+
+    let mut argv = vec![text(program.as_os_str(), || "its name holds a zero byte".into()).map_err(malformed)?];
+    for (index, arg) in args.iter().enumerate() {
+        argv.push(text(arg, || format!("argument {} holds a zero byte", index + 1)).map_err(malformed)?);
     }
-    match command.spawn() {
-        Ok(process) => Ok(Started { process }),
-        Err(source) => Err(match source.kind() {
-            io::ErrorKind::NotFound => SpawnError::Missing { program },
-            io::ErrorKind::PermissionDenied => SpawnError::NotExecutable { program },
-            _ => SpawnError::System { program, source },
-        }),
+    let mut variables = Vec::with_capacity(env.len());
+    for (name, value) in &env {
+        let wrong = |what: &str| format!("environment variable {:?} {what}", name.to_string_lossy());
+        if name.is_empty() || name.as_bytes().contains(&b'=') {
+            return Err(malformed(wrong("has a name that is empty or holds `=`")));
+        }
+        let both = [name.as_bytes(), b"=", value.as_bytes()].concat();
+        variables.push(text(OsStr::from_bytes(&both), || wrong("holds a zero byte")).map_err(malformed)?);
     }
+    let folder = text(cwd.as_os_str(), || "its working directory holds a zero byte".into()).map_err(malformed)?;
+
+    let confinement = sandbox.map(|sandbox| Confinement::new(&sandbox, &path)).transpose();
+    let confinement = confinement.map_err(system(Step::Landlock))?;
+    let (descriptors, pipes) = descriptors(stdin, channel).map_err(system(Step::Descriptors))?;
+    let plan = Plan { program: file, args: argv, env: variables, cwd: folder, descriptors, limits, confinement };
+    Ok((plan, pipes))
+}
+
+fn text(value: &OsStr, wrong: impl FnOnce() -> String) -> Result<CString, String> {
+    CString::new(value.as_bytes()).map_err(|_| wrong())
+}
+
+/// The child's descriptors from 0 on, and this side's ends of them.
+fn descriptors(stdin: Stdin, channel: Option<OwnedFd>) -> io::Result<(Vec<OwnedFd>, Pipes)> {
+    let (input, writer) = match stdin {
+        Stdin::Null => (OwnedFd::from(File::open("/dev/null")?), None),
+        Stdin::Piped => io::pipe().map(|(reader, writer)| (reader.into(), Some(writer)))?,
+    };
+    let (stdout, output) = io::pipe()?;
+    let (stderr, errors) = io::pipe()?;
+    let theirs = [input, output.into(), errors.into()].into_iter().chain(channel);
+    let theirs = theirs.map(|fd| sys::move_up(fd.as_fd())).collect::<io::Result<Vec<_>>>()?;
+    Ok((theirs, Pipes { stdin: writer, stdout, stderr }))
+}
+
+/// Finds the program's file as a shell would: a name with a slash is a path, any other is looked up.
+fn find(program: &Path, search: Option<&OsString>, cwd: &Path) -> Result<(PathBuf, CString), SpawnError> {
+    let folders: Vec<PathBuf> = match program.as_os_str().as_bytes().contains(&b'/') {
+        true => vec![PathBuf::new()],
+        false => search.map(|path| std::env::split_paths(path).collect()).unwrap_or_default(),
+    };
+    let mut seen = false;
+    for folder in folders {
+        let path = cwd.join(folder).join(program);
+        if !path.is_file() {
+            seen |= path.exists();
+            continue;
+        }
+        seen = true;
+        if let Ok(file) = CString::new(path.clone().into_os_string().into_vec())
+            && sys::may_execute(&file)
+        {
+            return Ok((path, file));
+        }
+    }
+    let program = program.to_owned();
+    Err(if seen { SpawnError::NotExecutable { program } } else { SpawnError::Missing { program } })
 }
