@@ -225,7 +225,8 @@ impl Running {
         if rough <= self.limit {
             return rough;
         }
-        let exact = |process: &Stat| procfs::proportional_memory(process.pid).unwrap_or_else(|| resident(process));
+        let exact =
+            |process: &Stat| procfs::proportional_memory(process.pid).unwrap_or_else(|| resident(process));
         self.processes.iter().map(exact).sum()
     }
 }

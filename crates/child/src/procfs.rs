@@ -77,7 +77,9 @@ mod tests {
         for name in ["sh", "a b", ") R 1 1", "((("] {
             assert_eq!(Stat::parse(5, &format!("5 ({name}) {rest}")), Some(expected), "{name}");
         }
-        for broken in ["", "5", "5 (sh)", "5 (sh) S 7", "5 (sh) Z 7 8 9 0 -1 4 100 0 0 0 20 3 0 0 20 0 1 0 555 1000 42"] {
+        for broken in
+            ["", "5", "5 (sh)", "5 (sh) S 7", "5 (sh) Z 7 8 9 0 -1 4 100 0 0 0 20 3 0 0 20 0 1 0 555 1000 42"]
+        {
             assert_eq!(Stat::parse(5, broken), None, "{broken}");
         }
     }

@@ -19,20 +19,72 @@ use std::path::{Path, PathBuf};
 /// a root user without capabilities still owns root's files, so private ones must not be on the list.
 /// Bun ends at once without a readable `/proc`; what is private there, the kernel keeps by capability.
 const SYSTEM: &[&str] = &[
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/proc",
-    "/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/gnu/store",
+    "/proc",
+    "/sys/fs/cgroup",
+    "/sys/devices/system/cpu",
+    "/sys/kernel/mm/transparent_hugepage",
 ];
 
 /// What programs read in `/etc` and what every user may know. Left out on purpose: `shadow`, `ssh`, `sudoers`,
 /// `ssl/private`, `environment`, `machine-id` and the settings of servers.
 const SETTINGS: &[&str] = &[
-    "alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
-    "fonts", "gai.conf", "gitconfig", "group", "host.conf", "hostname", "hosts", "inputrc", "java", "ld.so.cache",
-    "ld.so.conf", "ld.so.conf.d", "ld.so.preload", "locale.alias", "locale.conf", "localtime", "magic",
-    "magic.mime", "mime.types", "networks", "nsswitch.conf", "os-release", "passwd", "pki/ca-trust",
-    "pki/java", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols",
-    "resolv.conf", "rpc", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo",
-    "timezone", "xdg", "xml",
+    "alternatives",
+    "bash.bashrc",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "debian_version",
+    "fonts",
+    "gai.conf",
+    "gitconfig",
+    "group",
+    "host.conf",
+    "hostname",
+    "hosts",
+    "inputrc",
+    "java",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "ld.so.preload",
+    "locale.alias",
+    "locale.conf",
+    "localtime",
+    "magic",
+    "magic.mime",
+    "mime.types",
+    "networks",
+    "nsswitch.conf",
+    "os-release",
+    "passwd",
+    "pki/ca-trust",
+    "pki/java",
+    "pki/tls/cert.pem",
+    "pki/tls/certs",
+    "pki/tls/openssl.cnf",
+    "profile",
+    "profile.d",
+    "protocols",
+    "resolv.conf",
+    "rpc",
+    "services",
+    "shells",
+    "ssl/cert.pem",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "terminfo",
+    "timezone",
+    "xdg",
+    "xml",
 ];
 
 /// Names in `/etc` with a version behind them.
@@ -44,16 +96,53 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 /// System calls that a tool never needs, and that look into other processes, change what the machine looks
 /// like, or have often let a process out of its confinement.
 const REFUSED: &[libc::c_long] = &[
-    libc::SYS_acct, libc::SYS_add_key, libc::SYS_adjtimex, libc::SYS_bpf, libc::SYS_chroot, libc::SYS_clock_adjtime,
-    libc::SYS_clock_settime, libc::SYS_delete_module, libc::SYS_fanotify_init, libc::SYS_finit_module,
-    libc::SYS_fsconfig, libc::SYS_fsmount, libc::SYS_fsopen, libc::SYS_fspick, libc::SYS_init_module,
-    libc::SYS_io_uring_enter, libc::SYS_io_uring_register, libc::SYS_io_uring_setup, libc::SYS_kcmp,
-    libc::SYS_kexec_load, libc::SYS_keyctl, libc::SYS_mount, libc::SYS_mount_setattr, libc::SYS_move_mount,
-    libc::SYS_name_to_handle_at, libc::SYS_open_by_handle_at, libc::SYS_open_tree, libc::SYS_perf_event_open,
-    libc::SYS_pidfd_getfd, libc::SYS_pivot_root, libc::SYS_process_madvise, libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev, libc::SYS_ptrace, libc::SYS_quotactl, libc::SYS_reboot, libc::SYS_request_key,
-    libc::SYS_setdomainname, libc::SYS_sethostname, libc::SYS_setns, libc::SYS_settimeofday, libc::SYS_swapoff,
-    libc::SYS_swapon, libc::SYS_syslog, libc::SYS_umount2, libc::SYS_unshare, libc::SYS_userfaultfd,
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_adjtimex,
+    libc::SYS_bpf,
+    libc::SYS_chroot,
+    libc::SYS_clock_adjtime,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_fanotify_init,
+    libc::SYS_finit_module,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kcmp,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pivot_root,
+    libc::SYS_process_madvise,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_quotactl,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_setns,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_syslog,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
     libc::SYS_vhangup,
 ];
 
@@ -78,9 +167,12 @@ pub(crate) struct Confinement {
 impl Confinement {
     /// Prepares a sandbox for one program, which the child may always read and execute.
     pub(crate) fn new(sandbox: &Sandbox, program: &Path) -> io::Result<Confinement> {
-        let ruleset = ruleset(sandbox, program).map_err(|error| io::Error::other(format!("Landlock: {error}")))?;
+        let ruleset =
+            ruleset(sandbox, program).map_err(|error| io::Error::other(format!("Landlock: {error}")))?;
         let filters = match crate::sys::has_seccomp() {
-            true => filters(sandbox.network).map_err(|error| io::Error::other(format!("seccomp: {error}")))?,
+            true => {
+                filters(sandbox.network).map_err(|error| io::Error::other(format!("seccomp: {error}")))?
+            }
             false => Vec::new(),
         };
         Ok(Confinement { ruleset: ruleset.into(), filters })
@@ -119,7 +211,11 @@ fn ruleset(sandbox: &Sandbox, program: &Path) -> Result<RulesetCreated, RulesetE
 fn versioned_settings() -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir("/etc") else { return Vec::new() };
     let wanted = |name: &str| VERSIONED_SETTINGS.iter().any(|start| name.starts_with(start));
-    entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(wanted)).map(|e| e.path()).collect()
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_str().is_some_and(wanted))
+        .map(|e| e.path())
+        .collect()
 }
 
 fn filters(network: bool) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
@@ -137,10 +233,11 @@ fn filters(network: bool) -> Result<Vec<BpfProgram>, seccompiler::BackendError> 
         true => &[libc::AF_UNIX, libc::AF_NETLINK, libc::AF_INET, libc::AF_INET6],
         false => &[libc::AF_UNIX, libc::AF_NETLINK],
     };
-    let other = families.iter().map(|&family| {
-        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family as u64)
-    });
-    let socket = BTreeMap::from([(libc::SYS_socket, vec![SeccompRule::new(other.collect::<Result<_, _>>()?)?])]);
+    let other = families
+        .iter()
+        .map(|&family| SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family as u64));
+    let socket =
+        BTreeMap::from([(libc::SYS_socket, vec![SeccompRule::new(other.collect::<Result<_, _>>()?)?])]);
 
     Ok(vec![
         filter(libc::EPERM, refused)?,
@@ -154,7 +251,10 @@ fn filters(network: bool) -> Result<Vec<BpfProgram>, seccompiler::BackendError> 
 }
 
 /// A filter that answers these calls with an error number and lets all others pass.
-fn filter(answer: i32, rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, seccompiler::BackendError> {
+fn filter(
+    answer: i32,
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+) -> Result<BpfProgram, seccompiler::BackendError> {
     let arch = std::env::consts::ARCH.try_into()?;
     let program = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(answer as u32), arch)?;
     let mut program: BpfProgram = program.try_into()?;

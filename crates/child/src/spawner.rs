@@ -156,7 +156,8 @@ fn plan(spec: Spec) -> Result<(Plan, Pipes), SpawnError> {
         move |source| SpawnError::System { program, step: step.describe(), source }
     };
 
-    let mut argv = vec![text(program.as_os_str(), || "its name holds a zero byte".into()).map_err(malformed)?];
+    let mut argv =
+        vec![text(program.as_os_str(), || "its name holds a zero byte".into()).map_err(malformed)?];
     for (index, arg) in args.iter().enumerate() {
         argv.push(text(arg, || format!("argument {} holds a zero byte", index + 1)).map_err(malformed)?);
     }
@@ -169,12 +170,14 @@ fn plan(spec: Spec) -> Result<(Plan, Pipes), SpawnError> {
         let both = [name.as_bytes(), b"=", value.as_bytes()].concat();
         variables.push(text(OsStr::from_bytes(&both), || wrong("holds a zero byte")).map_err(malformed)?);
     }
-    let folder = text(cwd.as_os_str(), || "its working directory holds a zero byte".into()).map_err(malformed)?;
+    let folder =
+        text(cwd.as_os_str(), || "its working directory holds a zero byte".into()).map_err(malformed)?;
 
     let confinement = sandbox.map(|sandbox| Confinement::new(&sandbox, &path)).transpose();
     let confinement = confinement.map_err(system(Step::Landlock))?;
     let (descriptors, pipes) = descriptors(stdin, channel).map_err(system(Step::Descriptors))?;
-    let plan = Plan { program: file, args: argv, env: variables, cwd: folder, descriptors, limits, confinement };
+    let plan =
+        Plan { program: file, args: argv, env: variables, cwd: folder, descriptors, limits, confinement };
     Ok((plan, pipes))
 }
 

@@ -46,13 +46,17 @@ fn notes(support: &Support) -> Vec<String> {
         None => note("This kernel has no Landlock: a tool can read and write whatever this user can."),
         Some(abi) => {
             if abi < 4 {
-                note("Landlock here does not know TCP: a tool without network is kept off it by seccomp alone.");
+                note(
+                    "Landlock here does not know TCP: a tool without network is kept off it by seccomp alone.",
+                );
             }
             if abi < 6 {
                 note("Landlock here does not know signals: a tool can signal processes of this user.");
             }
             if abi < 9 {
-                note("Landlock here does not know Unix sockets in folders: a tool can connect to those of this user.");
+                note(
+                    "Landlock here does not know Unix sockets in folders: a tool can connect to those of this user.",
+                );
             }
         }
     }
@@ -75,7 +79,8 @@ mod tests {
     #[test]
     fn says_what_is_missing() {
         let check = |landlock_abi, seccomp, count: usize| {
-            let support = Support { landlock_abi, seccomp, capabilities: true, proc: true, notes: Vec::new() };
+            let support =
+                Support { landlock_abi, seccomp, capabilities: true, proc: true, notes: Vec::new() };
             assert_eq!(notes(&support).len(), count, "{support:?}");
         };
         check(Some(9), true, 0);

@@ -31,7 +31,8 @@ async fn can_be_waited_for_by_many_and_again() {
 #[tokio::test]
 async fn is_asked_and_is_killed() {
     let spawner = Spawner::start().unwrap();
-    let mut child = spawner.spawn(shell("trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done")).await.unwrap();
+    let mut child =
+        spawner.spawn(shell("trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done")).await.unwrap();
     line(&mut child).await;
     child.terminate();
     assert_eq!(child.wait().await.code, Some(5));
@@ -68,7 +69,8 @@ async fn what_it_leaves_behind_is_ended_when_it_ends() {
 async fn a_dropped_child_takes_all_with_it() {
     let spawner = Spawner::start().unwrap();
     for script in STRAYS {
-        let mut child = spawner.spawn(shell(&format!("exec 2>/dev/null; {script}; wait; sleep 1000"))).await.unwrap();
+        let mut child =
+            spawner.spawn(shell(&format!("exec 2>/dev/null; {script}; wait; sleep 1000"))).await.unwrap();
         let (stray, pid) = (line(&mut child).await, child.pid().to_string());
         drop(child);
         eventually(script, || is_gone(&stray) && state(&pid).is_none()).await;
@@ -162,8 +164,13 @@ async fn dies_with_its_owner() {
     spec.args = ["--exact", "lifetime::an_owner", "--nocapture"].map(Into::into).into();
     spec.env = [("BEEUNI_TEST_OWNER".into(), "1".into())].into();
     let mut owner = spawner.spawn(spec).await.unwrap();
+    let _open_for_the_test_runner = owner.stdout.take();
     owner.stdout = owner.stderr.take();
-    let pid = line(&mut owner).await.strip_prefix("child ").unwrap().to_owned();
+    let pid = loop {
+        if let Some((_, pid)) = line(&mut owner).await.split_once("child ") {
+            break pid.to_owned();
+        }
+    };
     assert!(!is_gone(&pid));
     owner.kill();
     owner.wait().await;

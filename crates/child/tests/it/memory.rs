@@ -3,7 +3,8 @@
 use crate::{bun, eventually, is_gone, line, run, shell};
 use beeuni_child::{Exit, Limits, Spawner, Spec};
 
-const HOG: &str = "const all = []; for (let n = 0; ; n++) { all.push(new Uint8Array(1 << 24).fill(1)); await 0; }";
+const HOG: &str =
+    "const all = []; for (let n = 0; ; n++) { all.push(new Uint8Array(1 << 24).fill(1)); await 0; }";
 
 fn hog(program: &std::path::Path, before: &str, after: &str) -> Spec {
     let mut spec = shell(&format!("{before} {} -e '{HOG}' {after}", program.display()));

@@ -22,15 +22,18 @@ async fn gets_only_what_it_was_given() {
     check("pwd", "/usr\n").await;
     check("cat; echo end", "end\n").await;
     // The shell reads the folder itself, through descriptor 3.
-    check("cd /proc/$$/fd && echo [0-9]*", "0 1 2\n").await;
+    check("cd /proc/$$/fd && echo [0-9]*", "0 1 2 3\n").await;
     check("ulimit -c; ulimit -n", "0\n1024\n").await;
     check("grep NoNewPrivs /proc/$$/status", "NoNewPrivs:\t1\n").await;
     check("cat /proc/$$/oom_score_adj", "500\n").await;
     // Field 5 is the group and field 6 the session.
     check("cut -d' ' -f5,6 /proc/$$/stat | sed \"s/$$/me/g\"", "me me\n").await;
     // SIGPIPE, which Rust ignores, ends the writer again.
-    check("grep SigIgn /proc/$$/status; grep SigBlk /proc/$$/status", "SigIgn:\t0000000000000000\nSigBlk:\t0000000000000000\n")
-        .await;
+    check(
+        "grep SigIgn /proc/$$/status; grep SigBlk /proc/$$/status",
+        "SigIgn:\t0000000000000000\nSigBlk:\t0000000000000000\n",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -71,11 +74,14 @@ async fn says_which_program_and_why() {
     };
     check(&|s| s.program = "/no/such".into(), "cannot start /no/such: there is no such program").await;
     check(&|s| s.program = "no-such".into(), "cannot start no-such: there is no such program").await;
-    check(&|s| s.program = text.clone(), "cannot start DIR/text: it is not a program this user may run").await;
-    check(&|s| s.program = junk.clone(), "cannot start DIR/junk: it is not a program this user may run").await;
+    check(&|s| s.program = text.clone(), "cannot start DIR/text: it is not a program this user may run")
+        .await;
+    check(&|s| s.program = junk.clone(), "cannot start DIR/junk: it is not a program this user may run")
+        .await;
     check(&|s| s.program = "/usr".into(), "cannot start /usr: it is not a program this user may run").await;
     check(&|s| s.program = lost.clone(), "cannot start DIR/lost: the interpreter it names is missing").await;
-    check(&|s| s.cwd = "/no/dir".into(), "cannot start /bin/sh: /no/dir is not a folder it can work in").await;
+    check(&|s| s.cwd = "/no/dir".into(), "cannot start /bin/sh: /no/dir is not a folder it can work in")
+        .await;
     check(&|s| s.cwd = text.clone(), "cannot start /bin/sh: DIR/text is not a folder it can work in").await;
     check(&|s| s.args.push("a\0b".into()), "cannot start /bin/sh: argument 3 holds a zero byte").await;
     check(
