@@ -53,7 +53,7 @@ impl Drop for Tell {
 pub(crate) struct Keeper {
     runtime: Handle,
     children: HashMap<i32, Running>,
-    /// Groups whose leader is reaped and of which we may have adopted members.
+    /// What ended children left behind and we may have adopted: processes, and groups as negative numbers.
     adopted: Vec<i32>,
     searched: Option<Instant>,
     /// Sum of [`Stat::work`] over all children at the last look.
@@ -112,8 +112,8 @@ impl Keeper {
 
     fn start(&mut self, plan: &Plan, keeper: Sender<Request>) -> Result<Hold, (Step, io::Error)> {
         let pid = plan.run()?;
-        // The id is new, so no old group has it any more.
-        self.adopted.retain(|&group| group != pid);
+        // The id is new, so nothing old has it any more.
+        self.adopted.retain(|target| target.abs() != pid);
         (self.quiet, self.unsearched) = (false, true);
         let group = Arc::new(Group::new(pid));
         let (report, exit) = watch::channel(None);
@@ -137,18 +137,16 @@ impl Keeper {
     fn end(&mut self, pid: i32) {
         let Some(running) = self.children.remove(&pid) else { return };
         sys::signal_group(pid, libc::SIGKILL);
-        sweep(pid, &running.processes);
+        let strays = sweep(pid, &running.processes);
         let status = running.group.close(|| sys::reap(pid));
-        if !sys::reap_adopted(pid) {
-            self.adopted.push(pid);
-        }
+        self.adopted.extend(strays.into_iter().chain([-pid]).filter(|&target| !sys::reap_adopted(target)));
         let limit = running.out_of_memory.then_some(running.limit);
         running.exit.send_replace(Some(Exit::from_status(status, limit)));
     }
 
     /// Reads the memory of every child and kills those over their limit.
     fn look(&mut self) {
-        self.adopted.retain(|&group| !sys::reap_adopted(group));
+        self.adopted.retain(|&target| !sys::reap_adopted(target));
         let mut work = 0;
         for running in self.children.values_mut().filter(|running| running.is_watched()) {
             running.refresh();
@@ -232,14 +230,15 @@ impl Running {
 }
 
 /// Kills every process of a session but its leader, which is about to be reaped and so still holds the id, and
-/// the known descendants that have left it.
-fn sweep(leader: i32, known: &[Stat]) {
+/// the known descendants that have left it. Returns whom it killed.
+fn sweep(leader: i32, known: &[Stat]) -> Vec<i32> {
+    let mut killed = Vec::new();
     let mut targets: Vec<Stat> = known.to_vec();
     for _ in 0..SWEEPS {
-        targets.extend(procfs::all().into_iter().filter(|process| process.session == leader));
+        targets.extend(procfs::in_session(leader));
         targets.retain(|process| process.pid != leader);
         if targets.is_empty() {
-            return;
+            break;
         }
         for target in targets.drain(..) {
             // The descriptor is taken before the second look, so the signal cannot reach a newcomer.
@@ -247,7 +246,11 @@ fn sweep(leader: i32, known: &[Stat]) {
                 && Stat::read(target.pid).is_some_and(|found| found.is_same(&target))
             {
                 sys::kill_by_pidfd(&process);
+                killed.push(target.pid);
             }
         }
     }
+    killed.sort_unstable();
+    killed.dedup();
+    killed
 }

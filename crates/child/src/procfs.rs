@@ -1,5 +1,6 @@
 //! What `/proc` says about the processes of a child.
 
+use crate::sys;
 use std::fs;
 
 /// One line of `/proc/<pid>/stat`, as far as it matters here.
@@ -48,11 +49,18 @@ impl Stat {
 
 /// All processes of the machine that can be seen from here.
 pub(crate) fn all() -> Vec<Stat> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
-        .filter_map(Stat::read)
-        .collect()
+    pids().filter_map(Stat::read).collect()
+}
+
+/// The processes of a session. Far cheaper than [`all`], as only members are read.
+pub(crate) fn in_session(session: i32) -> Vec<Stat> {
+    let is_member = |pid: &i32| sys::session(*pid) == Some(session);
+    pids().filter(is_member).filter_map(Stat::read).collect()
+}
+
+fn pids() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Memory of a process in bytes, each shared page counted in parts, swapped pages included; `None` when the

@@ -57,17 +57,23 @@ pub(crate) fn reap(pid: i32) -> Option<i32> {
     }
 }
 
-/// Takes the statuses of ended processes of a group that became our children when their parent died (we are
-/// process 1 of a container, or a subreaper). True when none are left.
-pub(crate) fn reap_adopted(group: i32) -> bool {
+/// Takes the statuses of ended processes that became our children when their parent died (we are process 1 of a
+/// container, or a subreaper). The target is a process, or a group as a negative number. True when none are left.
+pub(crate) fn reap_adopted(target: i32) -> bool {
     loop {
         // SAFETY: a null status is allowed.
-        match unsafe { libc::waitpid(-group, std::ptr::null_mut(), libc::WNOHANG) } {
+        match unsafe { libc::waitpid(target, std::ptr::null_mut(), libc::WNOHANG) } {
             0 => return false,
             -1 => return true,
             _ => continue,
         }
     }
+}
+
+/// The session a process is in; `None` when there is no such process.
+pub(crate) fn session(pid: i32) -> Option<i32> {
+    // SAFETY: getsid touches no memory of ours.
+    Some(unsafe { libc::getsid(pid) }).filter(|&session| session >= 0)
 }
 
 /// A copy of a descriptor, numbered 10 or higher and closed on exec, so that it is in nobody's way.

@@ -153,7 +153,7 @@ async fn nothing_escapes_a_confined_child() {
     for script in [
         "setsid sleep 1000 & echo $!",
         "(setsid sh -c 'echo $$; exec sleep 1000' &) ",
-        "set -m; (setsid sh -c 'echo $$; exec sleep 1000' &)",
+        "timeout 2000 true; (timeout 2000 setsid sh -c 'echo $$; exec sleep 1000' &)",
     ] {
         let mut spec = shell(&format!("exec 2>/dev/null; {script}; sleep 1000"));
         spec.sandbox = Some(Sandbox::default());

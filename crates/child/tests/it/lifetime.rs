@@ -49,7 +49,7 @@ const STRAYS: &[&str] = &[
     // Its parent ends at once.
     "(sleep 1000 & echo $!)",
     // In a group of its own.
-    "set -m; sleep 1000 & echo $!",
+    "timeout 2000 sleep 1000 & echo $!",
     // Deaf to everything that can be ignored.
     "(trap '' HUP TERM INT; sleep 1000 & echo $!)",
 ];
@@ -175,4 +175,20 @@ async fn dies_with_its_owner() {
     owner.kill();
     owner.wait().await;
     eventually("the grandchild in a session of its own has ended", || is_gone(&pid)).await;
+}
+
+/// As process 1 of a container, this process adopts what its children leave behind, and has to bury it.
+#[tokio::test]
+async fn a_subreaper_buries_what_it_adopts() {
+    // SAFETY: the call takes numbers only. It makes orphans come to this process rather than to process 1.
+    #[allow(unsafe_code)]
+    let adopts = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+    assert_eq!(adopts, 0);
+    let spawner = Spawner::start().unwrap();
+    for script in STRAYS {
+        let mut child = spawner.spawn(shell(&format!("exec 2>/dev/null; {script}; exit 4"))).await.unwrap();
+        let stray = line(&mut child).await;
+        child.wait().await;
+        eventually(script, || state(&stray).is_none()).await;
+    }
 }

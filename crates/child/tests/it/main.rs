@@ -8,7 +8,6 @@ mod start;
 
 use beeuni_child::{Child, Exit, Spawner, Spec};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 /// A shell with a script, and the environment that programs want.
@@ -25,7 +24,7 @@ async fn run(spawner: &Spawner, spec: Spec) -> (String, String, Exit) {
     let (mut out, mut err) = (String::new(), String::new());
     let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let (read, also_read) = tokio::join!(stdout.read_to_string(&mut out), stderr.read_to_string(&mut err));
-    (read.unwrap(), also_read.unwrap());
+    read.and(also_read).unwrap();
     (out, err, child.wait().await)
 }
 
@@ -47,7 +46,7 @@ async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         if holds() {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     panic!("never came true: {what}");
 }
