@@ -4,7 +4,6 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
-use beeuni_manifest::{Harness, Verdict};
 use beeuni_models::{Call, Message};
 use beeuni_protocol::event::{EventBody, ToolStatus};
 use futures::FutureExt as _;
@@ -13,16 +12,17 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::conversation::Conversation;
+use super::judge::{self, Case};
 use super::offer::{Loaded, Offer};
+use super::subjects;
 use super::turn::Turn;
-use super::{judge, subjects};
 use crate::contract::{CallError, ToolCall};
 
 /// How long a stopped tool may take to say so itself before its answer is no longer waited for.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
 /// The same call with the same answer so many times is a loop (`doom_loop`): the next one asks first.
-const LOOP: u32 = 2;
+const LOOP_TIMES: u32 = 2;
 
 /// What a model reads.
 #[derive(Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Repeats {
         let same = |(name, arguments, _): &(String, String, String)| {
             *name == call.name && *arguments == call.arguments
         };
-        self.times >= LOOP && self.last.as_ref().is_some_and(same)
+        self.times >= LOOP_TIMES && self.last.as_ref().is_some_and(same)
     }
 }
 
@@ -162,15 +162,15 @@ async fn run(turn: &Turn, offer: &Offer, call: &Call, looping: bool, cancel: &Ca
         Ok(arguments) => arguments,
         Err(reason) => return Answer::error(format!("arguments are not a JSON object: {reason}")),
     };
-    let manifest = &turn.setup.manifest;
-    if manifest.may_use(Harness::Experimental, &turn.session_agent, &turn.agent, name) == Verdict::Hidden {
+    if !turn.may_use(name) {
         let denied = CallError::Denied { agent: turn.agent.clone(), tool: name.clone() };
         return Answer::denied(denied.to_string());
     }
+    let case = Case { turn, call_id: &call.id, tool: name, cancel };
     if looping {
         let why =
             format!("{name} {arguments}: the same call for the third time in a row, with the same answer");
-        if let Err(refused) = judge::guarded(turn, &call.id, "doom_loop", name, vec![why], cancel).await {
+        if let Err(refused) = case.guarded(judge::LOOP, vec![why]).await {
             return refused;
         }
     }
@@ -182,12 +182,11 @@ async fn run(turn: &Turn, offer: &Offer, call: &Call, looping: bool, cancel: &Ca
             };
             let outside = ready.outside();
             if !outside.is_empty() {
-                let judged = judge::guarded(turn, &call.id, judge::EXTERNAL, name, outside, cancel).await;
-                if let Err(refused) = judged {
+                if let Err(refused) = case.guarded(judge::EXTERNAL, outside).await {
                     return refused;
                 }
             }
-            if let Err(refused) = judge::ruled(turn, &call.id, name, name, ready.subjects(), cancel).await {
+            if let Err(refused) = case.ruled(name, ready.subjects()).await {
                 return refused;
             }
             let answer = ready.run(turn, &call.id, cancel).await;
@@ -197,8 +196,8 @@ async fn run(turn: &Turn, offer: &Offer, call: &Call, looping: bool, cancel: &Ca
             Answer { text: turn.setup.tools.bound(name, answer.text), ..answer }
         }
         Loaded::Hosted => {
-            let (key, subjects) = subjects::hosted(name, arguments, &turn.permission());
-            if let Err(refused) = judge::ruled(turn, &call.id, name, key, subjects, cancel).await {
+            let (key, subjects) = subjects::hosted(name, arguments);
+            if let Err(refused) = case.ruled(key, subjects).await {
                 return refused;
             }
             let call = ToolCall {

@@ -112,6 +112,11 @@ pub(super) fn free_child(state: &Path, session: &str, taken: impl Fn(&str) -> bo
 impl Conversation {
     /// Opens a session that a user leads (new when its id is), and keeps the prompt.
     pub async fn lead(state: &Path, session: &str, agent: &str, prompt: &str) -> Result<Self, HarnessError> {
+        if session.contains(CHILD) {
+            let words = format!("{session} is a subagent's session; prompt the one that started it");
+            let source = io::Error::new(io::ErrorKind::InvalidInput, words);
+            return Err(HarnessError::Conversation { session: session.to_owned(), source });
+        }
         Self::begin(state, session, agent, prompt, None).await
     }
 
@@ -190,7 +195,8 @@ impl Conversation {
     }
 }
 
-/// The file of a session. Its id becomes a file name, so it may hold only letters, digits and `._~-`.
+/// The file of a session. Its id becomes a file name, so it may hold only letters, digits and `._-`, and `~` in a
+/// subagent's.
 fn file_of(state: &Path, session: &str) -> io::Result<PathBuf> {
     let fine = |c: char| c.is_ascii_alphanumeric() || "._~-".contains(c);
     if session.is_empty() || session.len() > 200 || session.starts_with('.') || !session.chars().all(fine) {

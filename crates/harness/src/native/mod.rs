@@ -1,7 +1,7 @@
 //! The experimental harness: our own loop, in the daemon (K3).
 //!
-//! One [`Native`] runs many sessions. A turn is one task: it streams the model ([`turn`]), runs the calls of a message
-//! side by side ([`calls`]) and keeps what was said ([`conversation`]). Everything a listener hears of one session
+//! One [`Native`] runs many sessions. A turn is one task: it streams the model (`turn`), runs the calls of a message side
+//! by side (`calls`) and keeps what was said ([`conversation`]). Everything a listener hears of one session
 //! comes from that session's own task, so it is in order.
 
 mod ask;
@@ -44,7 +44,8 @@ pub struct Options {
     pub state: PathBuf,
     /// Starts the children of `bash`.
     pub spawner: Spawner,
-    /// Nobody watches: what would be asked is denied with words instead.
+    /// Nobody watches: what would be asked is denied with words instead. Where watchers come and go, leave it false
+    /// and reject what is open when the last one leaves.
     pub unattended: bool,
     /// The clock, for the date that agents are told. Usually [`SystemTime::now`].
     pub now: fn() -> SystemTime,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use beeuni_manifest::{Agent, Harness, Verdict};
+use beeuni_manifest::Agent;
 use beeuni_models::ToolSchema;
 
 use super::tools::Tool;
@@ -36,12 +36,10 @@ impl Offer {
             description: tool.description,
             parameters: tool.parameters,
         });
-        let manifest = &turn.setup.manifest;
-        let visible = |tool: &ToolSchema| {
-            manifest.may_use(Harness::Experimental, &turn.session_agent, &turn.agent, &tool.name)
-                == Verdict::Visible
-        };
-        Self { schemas: harness.chain(hosted).filter(visible).collect(), hosted: names }
+        Self {
+            schemas: harness.chain(hosted).filter(|tool| turn.may_use(&tool.name)).collect(),
+            hosted: names,
+        }
     }
 
     pub fn schemas(&self) -> &[ToolSchema] {

@@ -33,7 +33,8 @@ struct Signals {
 pub(super) struct Grant {
     pub agent: String,
     pub key: String,
-    pub subject: String,
+    /// The rule, the folder or the call that it holds for.
+    pub scope: String,
 }
 
 /// A turn's place among the running ones; it is free again when this drops, also when the turn panics.

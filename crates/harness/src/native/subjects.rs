@@ -1,23 +1,17 @@
 //! What the rules for a hosted tool are matched against.
 
-use beeuni_manifest::Permission;
+use beeuni_manifest::MEMORY_VIEW;
 use serde_json::Value;
 
 /// The key of the rules and what their globs are matched against. A tool that has nothing to match gets `*`.
-///
-/// Looking into the memory falls under `read`, changing it under `edit`, unless there are rules for `memory` itself.
-pub(super) fn hosted<'a>(name: &'a str, arguments: &str, permission: &Permission) -> (&'a str, Vec<String>) {
+pub(super) fn hosted<'a>(name: &'a str, arguments: &str) -> (&'a str, Vec<String>) {
     let value: Value = serde_json::from_str(arguments).unwrap_or_default();
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     match name {
         "scrape_webpage" => (name, or_any(urls(&value))),
         "memory" => {
             let paths = ["path", "old_path", "new_path"].into_iter().filter_map(text);
-            let key = match text("command") {
-                _ if permission.rules.contains_key(name) => name,
-                Some("view") => "read",
-                _ => "edit",
-            };
+            let key = if text("command") == Some("view") { MEMORY_VIEW } else { name };
             (key, or_any(paths.map(tidy).collect()))
         }
         _ => (name, vec!["*".to_owned()]),
@@ -75,7 +69,7 @@ mod tests {
     #[test]
     fn what_rules_are_matched_against() {
         let check = |name: &str, arguments: &str, expected: &[&str]| {
-            assert_eq!(hosted(name, arguments, &Permission::default()).1, expected, "{name} {arguments}");
+            assert_eq!(hosted(name, arguments).1, expected, "{name} {arguments}");
         };
         check("lookup_order", r#"{"path":"x"}"#, &["*"]);
         check("web_search", r#"{"query":"x"}"#, &["*"]);
@@ -105,13 +99,11 @@ mod tests {
 
     #[test]
     fn the_memory_is_read_and_edited() {
-        let check = |arguments: &str, rules: &[&str], expected: &str| {
-            let rules = rules.iter().map(|key| ((*key).to_owned(), indexmap::IndexMap::new())).collect();
-            assert_eq!(hosted("memory", arguments, &Permission { rules }).0, expected, "{arguments}");
+        let check = |arguments: &str, expected: &str| {
+            assert_eq!(hosted("memory", arguments).0, expected, "{arguments}")
         };
-        check(r#"{"command":"view"}"#, &["edit"], "read");
-        check(r#"{"command":"create"}"#, &[], "edit");
-        check("{}", &["read"], "edit");
-        check(r#"{"command":"view"}"#, &["memory"], "memory");
+        check(r#"{"command":"view"}"#, MEMORY_VIEW);
+        check(r#"{"command":"create"}"#, "memory");
+        check("{}", "memory");
     }
 }

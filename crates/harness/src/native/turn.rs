@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use beeuni_manifest::Permission;
+use beeuni_manifest::{Harness, Permission, Verdict};
 use beeuni_models::{Call, Delta, FinishReason as Finish, Message, ModelError, Request, Usage};
 use beeuni_protocol::event::{self, EventBody, FinishReason};
 use futures::{FutureExt as _, StreamExt as _};
@@ -83,6 +83,16 @@ impl Turn {
     /// Whether this is a subagent's turn.
     pub fn is_child(&self) -> bool {
         self.session != self.root
+    }
+
+    /// Whether the agent sees the tool and may call it (A2, A4).
+    pub fn may_use(&self, tool: &str) -> bool {
+        // An agent may be its own subagent; the manifest, which sees names only, cannot tell that.
+        if self.is_child() && matches!(tool, "task" | "question") {
+            return false;
+        }
+        let manifest = &self.setup.manifest;
+        manifest.may_use(Harness::Experimental, &self.session_agent, &self.agent, tool) == Verdict::Visible
     }
 
     /// The agent's rules.

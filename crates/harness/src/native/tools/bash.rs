@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use beeuni_child::{Child, Limits, SpawnError, Spec};
+use beeuni_manifest::simple_commands;
 use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
@@ -69,8 +70,11 @@ impl Run {
         Ok(Self { command, timeout: Duration::from_millis(timeout), workdir })
     }
 
+    /// Each simple command; a line that cannot be taken apart counts as `*`.
     pub(super) fn subjects(&self) -> Vec<String> {
-        vec!["*".to_owned()]
+        simple_commands(&self.command)
+            .filter(|commands| !commands.is_empty())
+            .unwrap_or_else(|| vec!["*".to_owned()])
     }
 
     pub(super) async fn run(self, turn: &Turn, cancel: &CancellationToken) -> Answer {
