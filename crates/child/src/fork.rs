@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) descriptors: Vec<OwnedFd>,
     pub(crate) limits: Limits,
     pub(crate) confinement: Option<Confinement>,
+    /// Whether the kernel kills it when this thread ends, however it ends.
+    pub(crate) dies_with_parent: bool,
 }
 
 /// What a new process was doing when the system refused.
@@ -197,10 +199,12 @@ unsafe fn prepare(image: &Image<'_>) -> Result<(), Step> {
         libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
 
         check(libc::setsid(), Step::Session)?;
-        check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::Session)?;
-        if libc::getppid() != image.parent {
-            // The parent ended before the line above, so nothing would end this process.
-            libc::_exit(127);
+        if plan.dies_with_parent {
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::Session)?;
+            if libc::getppid() != image.parent {
+                // The parent ended before the line above, so nothing would end this process.
+                libc::_exit(127);
+            }
         }
 
         let mut first_free: c_uint = 0;

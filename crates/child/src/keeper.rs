@@ -4,6 +4,7 @@ use crate::child::{Exit, Group, Hold};
 use crate::fork::{Plan, Step};
 use crate::procfs::{self, Stat};
 use crate::sys;
+use crate::warden::Warden;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ impl Drop for Tell {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     runtime: Handle,
+    /// Started with the first child.
+    warden: Option<Warden>,
     children: HashMap<i32, Running>,
     /// What ended children left behind and we may have adopted: processes, and groups as negative numbers.
     adopted: Vec<i32>,
@@ -77,7 +80,16 @@ struct Running {
 impl Keeper {
     pub(crate) fn new(runtime: Handle) -> Keeper {
         let (children, adopted) = (HashMap::new(), Vec::new());
-        Keeper { runtime, children, adopted, searched: None, work: 0, quiet: false, unsearched: false }
+        Keeper {
+            runtime,
+            warden: None,
+            children,
+            adopted,
+            searched: None,
+            work: 0,
+            quiet: false,
+            unsearched: false,
+        }
     }
 
     /// Works until the last sender is gone, then ends what is left.
@@ -111,7 +123,11 @@ impl Keeper {
     }
 
     fn start(&mut self, plan: &Plan, keeper: Sender<Request>) -> Result<Hold, (Step, io::Error)> {
+        if self.warden.is_none() {
+            self.warden = Warden::start();
+        }
         let pid = plan.run()?;
+        self.warden.take_if(|warden| warden.add(pid).is_err());
         // The id is new, so nothing old has it any more.
         self.adopted.retain(|target| target.abs() != pid);
         (self.quiet, self.unsearched) = (false, true);
@@ -138,6 +154,7 @@ impl Keeper {
         let Some(running) = self.children.remove(&pid) else { return };
         sys::signal_group(pid, libc::SIGKILL);
         let strays = sweep(pid, &running.processes);
+        self.warden.take_if(|warden| warden.remove(pid).is_err());
         let status = running.group.close(|| sys::reap(pid));
         self.adopted.extend(strays.into_iter().chain([-pid]).filter(|&target| !sys::reap_adopted(target)));
         let limit = running.out_of_memory.then_some(running.limit);

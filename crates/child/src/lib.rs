@@ -15,6 +15,7 @@ mod spawner;
 mod spec;
 mod support;
 mod sys;
+mod warden;
 
 pub use child::{Child, Exit};
 pub use spawner::{SpawnError, Spawner, StartError};

@@ -176,8 +176,16 @@ fn plan(spec: Spec) -> Result<(Plan, Pipes), SpawnError> {
     let confinement = sandbox.map(|sandbox| Confinement::new(&sandbox, &path)).transpose();
     let confinement = confinement.map_err(system(Step::Landlock))?;
     let (descriptors, pipes) = descriptors(stdin, channel).map_err(system(Step::Descriptors))?;
-    let plan =
-        Plan { program: file, args: argv, env: variables, cwd: folder, descriptors, limits, confinement };
+    let plan = Plan {
+        program: file,
+        args: argv,
+        env: variables,
+        cwd: folder,
+        descriptors,
+        limits,
+        confinement,
+        dies_with_parent: true,
+    };
     Ok((plan, pipes))
 }
 
