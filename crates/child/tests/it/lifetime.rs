@@ -14,6 +14,8 @@ async fn says_how_it_ended() {
     check("kill -9 $$", "was killed by signal 9 (SIGKILL)").await;
     check("kill -ABRT $$", "was killed by signal 6 (SIGABRT)").await;
     check("kill -SEGV $$", "was killed by signal 11 (SIGSEGV)").await;
+    // Rust ignores this one, and what is ignored would stay so.
+    check("kill -PIPE $$", "was killed by signal 13 (SIGPIPE)").await;
     check("kill -40 $$", "was killed by signal 40").await;
 }
 
