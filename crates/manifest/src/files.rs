@@ -82,7 +82,8 @@ impl MemoryFiles {
     }
 
     fn inside<'a>(&'a self, folder: &str) -> impl Iterator<Item = &'a str> {
-        let prefix = if folder.is_empty() { String::new() } else { format!("{}/", folder.trim_end_matches('/')) };
+        let prefix =
+            if folder.is_empty() { String::new() } else { format!("{}/", folder.trim_end_matches('/')) };
         self.files
             .keys()
             .chain(self.links.keys())
@@ -134,8 +135,12 @@ impl Files for MemoryFiles {
 
     fn file_names(&self, path: &str) -> Vec<String> {
         let start = if path.is_empty() { 0 } else { path.len() + 1 };
-        let mut names: Vec<String> =
-            self.inside(path).map(|file| &file[start..]).filter(|name| !name.contains('/')).map(str::to_owned).collect();
+        let mut names: Vec<String> = self
+            .inside(path)
+            .map(|file| &file[start..])
+            .filter(|name| !name.contains('/'))
+            .map(str::to_owned)
+            .collect();
         names.sort();
         names
     }
