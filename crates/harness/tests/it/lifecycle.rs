@@ -12,8 +12,7 @@ use crate::stage::{Plan, Stage};
 async fn a_stop_ends_obedient_and_deaf_tools() {
     let stage = Stage::new().await;
     stage.prompt("s1", "CALL slow {}\n+ deaf {}\n+ echo {}\nSAY ok").await;
-    stage.log.started(0, "echo").await;
-    stage.log.wait(0, |_| stage.log.lines(0).contains("end echo").then_some(())).await;
+    stage.log.finished(0, "echo").await;
     stage.native.stop("s1").await;
     let lines = stage.log.lines(0);
     assert_snapshot!(lines, @r"

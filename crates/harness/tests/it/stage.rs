@@ -158,7 +158,7 @@ impl Stage {
     pub async fn call(&self, tool: &str, arguments: &str) -> (ToolStatus, String) {
         let from = self.log.len();
         let session = format!("call-{from}");
-        self.prompt(&session, &format!("CALL {tool} {arguments}")).await;
+        self.prompt(&session, &format!("CALL {tool} {arguments}\nSAY ok")).await;
         self.log.ended(&session, from).await;
         let outcome = self.log.since(from).into_iter().find_map(|(_, body)| match body {
             EventBody::ToolFinished { status, output, .. } => Some((status, output)),
@@ -269,7 +269,7 @@ impl Log {
                 let changed = self.changed.notified();
                 tokio::pin!(changed);
                 changed.as_mut().enable();
-                if let Some(found) = find(&self.since(from)) {
+                if let Some(found) = find(&self.events.lock().unwrap()[from..]) {
                     return found;
                 }
                 changed.await;
@@ -290,6 +290,12 @@ impl Log {
     pub async fn started(&self, from: usize, tool: &str) {
         let started = |(_, body): &(String, EventBody)| matches!(body, EventBody::ToolStarted { name, .. } if name == tool);
         self.wait(from, |events| events.iter().any(started).then_some(())).await;
+    }
+
+    /// Waits until a tool of that name has ended.
+    pub async fn finished(&self, from: usize, tool: &str) {
+        let finished = |(_, body): &(String, EventBody)| matches!(body, EventBody::ToolFinished { name, .. } if name == tool);
+        self.wait(from, |events| events.iter().any(finished).then_some(())).await;
     }
 
     /// The events a line each: pieces of text joined, ids and times left out, child sessions indented.

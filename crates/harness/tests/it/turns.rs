@@ -88,7 +88,12 @@ async fn the_offer_is_the_same_bytes_in_every_request() {
 
 #[tokio::test]
 async fn arguments_go_through_untouched() {
-    let stage = Stage::new().await;
+    for api in [Api::OpenAi, Api::Anthropic] {
+        arguments_over(Stage::with(Plan { api, ..Plan::default() }).await).await;
+    }
+}
+
+async fn arguments_over(stage: Stage) {
     let check = async |given: &str, expected: &str| {
         let (_, output) = stage.call("echo", given).await;
         assert_eq!(output, expected, "{given}");

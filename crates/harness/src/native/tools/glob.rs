@@ -91,6 +91,8 @@ pub(super) fn files(folder: &Path) -> impl Iterator<Item = DirEntry> {
     WalkBuilder::new(folder)
         .hidden(false)
         .require_git(false)
+        // What a user's own machine ignores everywhere says nothing about this project.
+        .git_global(false)
         .filter_entry(|entry| entry.file_name() != ".git")
         .sort_by_file_path(Ord::cmp)
         .build()
