@@ -121,19 +121,13 @@ pub(super) async fn run_all(
     let mut kept = Ok(());
     while let Some((index, answer)) = running.next().await {
         let Call { id, name, .. } = &calls[index];
-        turn.tell(EventBody::ToolFinished {
-            call_id: id.clone(),
-            name: name.clone(),
-            status: answer.status,
-            output: answer.text.clone(),
-            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-        });
         let message = Message::Tool {
             call_id: id.clone(),
             name: name.clone(),
             content: answer.text.clone(),
             is_error: answer.status != ToolStatus::Ok,
         };
+        // Kept first and told then: what a listener heard is never lost by a kill in between.
         if kept.is_ok() {
             let before = answers[..index].iter().flatten().count();
             kept = conversation.answer(base + before, message);
@@ -141,6 +135,13 @@ pub(super) async fn run_all(
                 cancel.cancel();
             }
         }
+        turn.tell(EventBody::ToolFinished {
+            call_id: id.clone(),
+            name: name.clone(),
+            status: answer.status,
+            output: answer.text.clone(),
+            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
         answers[index] = Some(answer);
     }
     for (call, answer) in calls.iter().zip(answers.iter().flatten()) {

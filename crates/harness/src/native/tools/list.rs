@@ -16,8 +16,9 @@ pub(super) const PARAMETERS: &str = r#"{
   }
 }"#;
 
-/// The most names of one answer.
+/// The most names of one answer, and the most that are looked at to sort them.
 const MAX_NAMES: usize = 1_000;
+const MAX_SEEN: usize = 20_000;
 
 #[derive(Deserialize)]
 pub(super) struct Arguments {
@@ -44,7 +45,7 @@ impl List {
             Ok(_) | Err(_) => {}
         }
         let mut names = Vec::new();
-        for entry in path.read_dir().map_err(failed)? {
+        for entry in path.read_dir().map_err(failed)?.take(MAX_SEEN) {
             let entry = entry.map_err(failed)?;
             let folder = entry.path().is_dir();
             names.push(entry.file_name().to_string_lossy().into_owned() + if folder { "/" } else { "" });
@@ -56,7 +57,8 @@ impl List {
         }
         names.truncate(MAX_NAMES);
         if count > MAX_NAMES {
-            names.push(format!("(and {} more)", count - MAX_NAMES));
+            let least = if count == MAX_SEEN { "at least " } else { "" };
+            names.push(format!("(and {least}{} more; find files with glob)", count - MAX_NAMES));
         }
         Ok(names.join("\n"))
     }

@@ -188,7 +188,7 @@ impl Ready {
     pub async fn run(self, turn: &Turn, call_id: &str, cancel: &CancellationToken) -> Answer {
         match self {
             Ready::Bash(run) => run.run(turn, cancel).await,
-            Ready::Read(read) => blocking(turn, cancel, move |_| read.run()).await,
+            Ready::Read(read) => blocking(turn, cancel, move |cancel| read.run(cancel)).await,
             Ready::List(list) => blocking(turn, cancel, move |_| list.run()).await,
             Ready::Glob(glob) => blocking(turn, cancel, move |cancel| glob.run(cancel)).await,
             Ready::Grep(grep) => {

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
 use super::{Places, Resolved};
 
@@ -56,7 +57,7 @@ impl Read {
         Ok(Self { file: places.resolve(&path)?, offset, limit: limit.min(MAX_LINES) })
     }
 
-    pub(super) fn run(self) -> Result<String, String> {
+    pub(super) fn run(self, cancel: &CancellationToken) -> Result<String, String> {
         let shown = &self.file.shown;
         check_file(&self.file)?;
         let failed = |error: io::Error| format!("{shown} cannot be read: {error}");
@@ -75,7 +76,7 @@ impl Read {
         let mut number = 0;
         loop {
             let wanted = number + 1 >= self.offset;
-            let Some(line) = next_line(&mut reader, wanted).map_err(failed)? else { break };
+            let Some(line) = next_line(&mut reader, wanted, cancel).map_err(failed)? else { break };
             number += 1;
             if !wanted {
                 continue;
@@ -130,11 +131,19 @@ fn missing(path: &Path, shown: &str) -> String {
 
 /// The next line without its end, cut at [`MAX_LINE`]; of one that is not wanted only its end is looked for. Never
 /// holds more of a line than it gives.
-fn next_line(reader: &mut impl BufRead, wanted: bool) -> io::Result<Option<String>> {
+fn next_line(
+    reader: &mut impl BufRead,
+    wanted: bool,
+    cancel: &CancellationToken,
+) -> io::Result<Option<String>> {
     let room = if wanted { 4 * MAX_LINE + 4 } else { 0 };
     let mut kept = Vec::new();
     let mut length = 0_usize;
     loop {
+        // A line may be as long as the disk, and the offset may stand at its end.
+        if cancel.is_cancelled() {
+            return Err(io::Error::other("the reading was ended"));
+        }
         let buffer = reader.fill_buf()?;
         if buffer.is_empty() {
             if length == 0 {
