@@ -182,10 +182,10 @@ async fn run(turn: &Turn, offer: &Offer, call: &Call, looping: bool, cancel: &Ca
                 Err(reason) => return Answer::error(reason),
             };
             let outside = ready.outside();
-            if !outside.is_empty() {
-                if let Err(refused) = case.guarded(judge::EXTERNAL, outside).await {
-                    return refused;
-                }
+            if !outside.is_empty()
+                && let Err(refused) = case.guarded(judge::EXTERNAL, outside).await
+            {
+                return refused;
             }
             if let Err(refused) = case.ruled(name, ready.subjects()).await {
                 return refused;
