@@ -97,7 +97,14 @@ fn agent<'n>(reader: &mut Reader<'_>, at: &At<'n>) -> (Agent, Declared<'n>) {
     }
     if !named_file {
         let usual = usual_file(at.key);
-        agent.file = Some(usual).filter(|file| reader.files.kind(file) == FileKind::File);
+        match reader.files.kind(&usual) {
+            FileKind::File => agent.file = Some(usual),
+            FileKind::Missing => {}
+            _ => {
+                let message = paths::missing(reader.files, &usual).unwrap_or_default();
+                reader.error_at_key(at, message);
+            }
+        }
     }
     if let Some(file) = agent.file.clone() {
         frontmatter::read(reader, at.key, &file, &mut agent);

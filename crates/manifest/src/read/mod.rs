@@ -60,9 +60,18 @@ pub fn read(files: &dyn Files, root: &str, context: &Context) -> Judged {
     };
     let readable = reader.sources.text(root).is_some();
     let Reader { mut findings, sources, .. } = reader;
-    findings.sort_by_key(|finding| (sources.order(&finding.place.file), finding.span.start));
+    let by_place = |finding: &Finding| (sources.order(&finding.place.file), finding.span.start);
+    findings.sort_by_key(by_place);
     // A file that two agents share, or an alias, would say the same twice.
     findings.dedup();
-    findings.truncate(MAX_FINDINGS);
+    if let Some(more) = findings.len().checked_sub(MAX_FINDINGS).filter(|more| *more > 0) {
+        // Errors are kept first: a flood of warnings must not hide one.
+        findings.sort_by_key(|finding| finding.severity);
+        findings.truncate(MAX_FINDINGS);
+        findings.sort_by_key(by_place);
+        let message = format!("{more} more findings are not shown");
+        let place = sources.place(root, 0);
+        findings.push(Finding { severity: Severity::Warning, path: String::new(), message, place, span: 0..0 });
+    }
     Judged { manifest, findings, sources, readable }
 }

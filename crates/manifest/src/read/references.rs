@@ -10,6 +10,7 @@ use crate::names::{
 };
 use crate::permission::GUARDS;
 
+use super::MAX_FINDINGS;
 use super::agents::Declared;
 use super::reader::{At, Reader};
 use super::tools::not_loaded_text;
@@ -61,7 +62,9 @@ pub(super) fn check(
     for names in declared {
         for (at, name) in &names.tools {
             let message = if !known.contains(name) {
-                unknown_text(name) + &known.suggest(name)
+                // Past the number that is kept, nearness is not worth its time.
+                let hint = if reader.findings.len() < MAX_FINDINGS { known.suggest(name) } else { String::new() };
+                unknown_text(name) + &hint
             } else if is_beeuni_tool(name) && !known.loaded.contains(*name) && !known.declared.contains(name)
             {
                 not_loaded_text(name)

@@ -19,6 +19,18 @@ fn an_alias_bomb_costs_nothing() {
 }
 
 #[test]
+fn a_flood_of_warnings_hides_no_error() {
+    let mut yaml = String::new();
+    for key in 0..5000 {
+        writeln!(yaml, "odd{key}: 1").unwrap();
+    }
+    let judged = judge(&(yaml + "harness: none\n"));
+    assert!(judged.has_errors());
+    assert_eq!(judged.findings.len(), 1001);
+    assert_eq!(judged.findings[1000].message, "4001 more findings are not shown");
+}
+
+#[test]
 fn depth_is_bounded() {
     for yaml in [
         format!("a: {}", "[".repeat(100_000)),
