@@ -1,9 +1,9 @@
 //! A server that answers with prepared bytes, for what no decent server would send.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ pub struct Canned {
     address: SocketAddr,
     served: Arc<AtomicUsize>,
     stopped: Arc<AtomicBool>,
+    /// The connection that is being answered.
+    current: Arc<Mutex<Option<TcpStream>>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -29,9 +31,11 @@ impl Canned {
         let address = listener.local_addr().expect("the address of a bound listener");
         let served = Arc::new(AtomicUsize::new(0));
         let stopped = Arc::new(AtomicBool::new(false));
-        let (count, stop) = (Arc::clone(&served), Arc::clone(&stopped));
+        let current = Arc::new(Mutex::new(None));
+        let (count, stop, open) = (Arc::clone(&served), Arc::clone(&stopped), Arc::clone(&current));
         let thread = thread::spawn(move || {
             for socket in listener.incoming().filter_map(Result::ok) {
+                *open.lock().unwrap_or_else(PoisonError::into_inner) = socket.try_clone().ok();
                 if stop.load(Ordering::SeqCst) {
                     return;
                 }
@@ -40,9 +44,11 @@ impl Canned {
                     // A client that leaves early is the test's business, not the server's.
                     let _ = serve(socket, answer);
                 }
+                // The clone would keep the connection open.
+                *open.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
         });
-        Self { address, served, stopped, thread: Some(thread) }
+        Self { address, served, stopped, current, thread: Some(thread) }
     }
 
     /// One answer: an event stream of these pieces.
@@ -78,7 +84,11 @@ impl Canned {
 impl Drop for Canned {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::SeqCst);
-        // Wakes the thread, which waits for a connection.
+        // A client whose runtime waits for us here neither reads on nor closes: that would be a wait for ever.
+        if let Some(socket) = self.current.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        // Wakes the thread when it waits for a connection.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

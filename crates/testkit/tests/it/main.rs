@@ -4,3 +4,4 @@
 mod model;
 mod project;
 mod spec;
+mod wire;
