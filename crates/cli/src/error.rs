@@ -61,12 +61,6 @@ impl Failure {
     }
 }
 
-impl<E: Error + Send + Sync + 'static> From<E> for Failure {
-    fn from(cause: E) -> Failure {
-        Failure::failed(cause)
-    }
-}
-
 /// A failure for the terminal: the cause, its sources a line each, then the hints.
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +90,7 @@ mod tests {
 
     #[test]
     fn sources_are_told_once() {
-        let failure = Failure::from(Outer(std::io::Error::other("the disk is gone")));
+        let failure = Failure::failed(Outer(std::io::Error::other("the disk is gone")));
         assert_eq!(failure.to_string(), "cannot read beeuni.yaml\n  the disk is gone");
         assert_eq!(failure.exit, Exit::Failed);
         assert_eq!(Failure::usage("no such agent").exit, Exit::Usage);

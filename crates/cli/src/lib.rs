@@ -5,6 +5,10 @@
 
 mod commands;
 mod error;
+mod program;
+mod project;
+mod runtime;
+mod tracked;
 mod ui;
 
 use std::collections::BTreeMap;
@@ -18,6 +22,7 @@ use clap::Parser as _;
 
 pub use crate::commands::command;
 pub use crate::error::{Exit, Failure, Outcome};
+pub use crate::runtime::{BunProgram, Found, NoBun, find_bun};
 pub use crate::ui::{Input, Output, Ui};
 
 /// What whoever starts the program gives it.

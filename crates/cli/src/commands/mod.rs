@@ -1,7 +1,11 @@
 //! The commands, one verb one file. A new verb is a new file, a line in [`Command`] and a line in [`run`].
 
 mod completions;
+mod doctor;
+mod init;
+mod setup;
 mod tools;
+mod validate;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,6 +48,10 @@ impl Cli {
 /// Every verb and noun at the top.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Setup(setup::Args),
+    Doctor(doctor::Args),
+    Init(init::Args),
+    Validate(validate::Args),
     #[command(subcommand)]
     Tools(tools::Command),
     Completions(completions::Args),
@@ -52,6 +60,10 @@ pub(crate) enum Command {
 /// Carries a command out.
 pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
     match command {
+        Command::Setup(args) => setup::run(&args, context),
+        Command::Doctor(args) => doctor::run(&args, context),
+        Command::Init(args) => init::run(&args, context),
+        Command::Validate(args) => validate::run(&args, context),
         Command::Tools(verb) => tools::run(verb, context),
         Command::Completions(args) => completions::run(&args, context),
     }
@@ -63,9 +75,8 @@ pub fn command() -> clap::Command {
 }
 
 /// Runs the asynchronous part of a command to its end. What still reads or waits in the background is left behind.
-#[allow(dead_code)]
 fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::failed)?;
     let result = runtime.block_on(future);
     runtime.shutdown_background();
     result

@@ -1,13 +1,20 @@
 //! `beeuni tools`: what a project's sessions get. A new verb is a new file, a line in [`Command`] and one in [`run`].
 
+mod ls;
+
 use clap::Subcommand;
 
 use crate::{Context, Outcome};
 
 /// List, call and take over the tools of a project
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {}
+#[command(after_help = "Example:\n  beeuni tools ls")]
+pub(crate) enum Command {
+    Ls(ls::Args),
+}
 
-pub(crate) fn run(verb: Command, _context: &mut Context) -> Outcome {
-    match verb {}
+pub(crate) fn run(verb: Command, context: &mut Context) -> Outcome {
+    match verb {
+        Command::Ls(args) => ls::run(&args, context),
+    }
 }
