@@ -4,6 +4,7 @@
 //! test give the same verdict.
 
 mod access;
+mod edit;
 mod files;
 mod finding;
 mod manifest;
@@ -17,6 +18,7 @@ mod shell;
 mod yaml;
 
 pub use access::{ToolAccess, Verdict};
+pub use edit::{EJECTED_FROM, EditError, Ejection, Original, eject};
 pub use files::{FileKind, Files, MemoryFiles};
 pub use finding::{Finding, Severity, Sources};
 pub use manifest::{
