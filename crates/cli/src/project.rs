@@ -1,12 +1,16 @@
 //! The project that a command works on: its folder, and its manifest as it was judged.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use beeuni_daemon::checkout::{Folder, MANIFEST, find_root};
-use beeuni_manifest::{Finding, Judged, Severity, read, render};
+use beeuni_manifest::{Files as _, Finding, Judged, Place, Severity, Sources, read, render};
 
 use crate::{Context, Failure};
+
+/// Where OpenCode's own tools lie: on the standard harness a file there beats the tool of its name (H2).
+const OPENCODE_TOOLS: &str = "harnesses/opencode/tools";
 
 /// A project on this machine.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ impl Project {
         let (single, fatal): (Vec<_>, Vec<_>) =
             errors.into_iter().partition(|finding| finding.path.starts_with("tools."));
         for finding in &fatal {
-            context.ui.talk(render(finding, &self.judged.sources, false));
+            context.ui.talk(render(std::slice::from_ref(*finding), &self.judged.sources, false));
         }
         if !fatal.is_empty() {
             let words = format!("{MANIFEST} has errors ({}); nothing was started", fatal.len());
@@ -52,9 +56,45 @@ impl Project {
         }
         Ok(())
     }
+
+    /// The absolute path of the root manifest.
+    pub(crate) fn manifest_path(&self) -> PathBuf {
+        self.root.join(MANIFEST)
+    }
+
+    /// Whether nothing could be made of the root file: it has a finding, and no tool is known.
+    pub(crate) fn is_opaque(&self) -> bool {
+        self.judged.manifest.files.is_empty()
+    }
+
+    /// The files that beat a tool of the same name on the standard harness: name and path.
+    pub(crate) fn opencode_tools(&self) -> Vec<(String, String)> {
+        let files = self.files.file_names(OPENCODE_TOOLS).into_iter();
+        let stem = |file: &str| file.strip_suffix(".ts").or_else(|| file.strip_suffix(".js")).map(str::to_owned);
+        files.filter_map(|file| Some((stem(&file)?, format!("{OPENCODE_TOOLS}/{file}")))).collect()
+    }
+
+    /// A finding about one tool, at the line that declares it.
+    pub(crate) fn about_tool(&self, severity: Severity, name: &str, message: String) -> Finding {
+        let declared = self.judged.manifest.tools.entries.get(name).map(|entry| entry.place.clone());
+        let place = declared.unwrap_or_else(|| Place { file: MANIFEST.to_owned(), line: 1, column: 1 });
+        let span = span(&self.judged.sources, &place);
+        Finding { severity, path: format!("tools.{name}"), message, place, span }
+    }
 }
 
 fn no_manifest(from: &Path) -> Failure {
     Failure::usage(format!("there is no {MANIFEST} in {} or above it", from.display()))
         .hint("go into a project, use -C DIR, or make one with `beeuni init`")
+}
+
+/// The bytes from a place to the end of its line, without a comment.
+fn span(sources: &Sources, place: &Place) -> Range<usize> {
+    let Some(text) = sources.text(&place.file) else { return 0..0 };
+    let before = place.line.saturating_sub(1);
+    let line = text.split_inclusive('\n').nth(before).unwrap_or_default();
+    let start: usize = text.split_inclusive('\n').take(before).map(str::len).sum();
+    let column: usize = line.chars().take(place.column.saturating_sub(1)).map(char::len_utf8).sum();
+    let code = line.split(" #").next().unwrap_or(line).trim_end();
+    start + column..start + code.len().max(column)
 }

@@ -159,7 +159,7 @@ fn bwrap(context: &Context) -> Check {
 
 /// The model that `beeuni run` would take in this folder.
 fn model(context: &Context) -> Check {
-    let project = Project::open(context).ok();
+    let project = Project::find(context, None).ok();
     let default = project.as_ref().and_then(|project| project.judged.manifest.models.default.clone());
     let declared = BTreeMap::new();
     let asked =

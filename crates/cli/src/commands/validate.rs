@@ -58,7 +58,8 @@ impl<'a> From<&'a Finding> for Issue<'a> {
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
-    let mut project = Project::open(context)?;
+    let set = context.env.keys().cloned().collect();
+    let mut project = Project::find(context, Some(set))?;
     let more = super::block_on(async {
         let mut more = ignored_by_git(&project, context).await;
         if !args.no_load {
@@ -112,7 +113,7 @@ async fn ignored_by_git(project: &Project, context: &Context) -> Vec<Finding> {
         .entries
         .iter()
         .filter_map(|(name, entry)| match &entry.value {
-            ToolSource::Module(path) if project.files.root().join(path).is_file() => Some((&**name, &**path)),
+            ToolSource::Module(path) if project.root.join(path).is_file() => Some((&**name, &**path)),
             _ => None,
         })
         .collect();
@@ -120,7 +121,7 @@ async fn ignored_by_git(project: &Project, context: &Context) -> Vec<Finding> {
         return Vec::new();
     }
     let paths: Vec<&str> = modules.iter().map(|(_, path)| *path).collect();
-    let missing = untracked(project.files.root(), &paths, &context.env).await;
+    let missing = untracked(&project.root, &paths, &context.env).await;
     let finding = |(name, path): (&str, &str)| {
         let file = missing.iter().find(|file| file.path == path)?;
         Some(project.about_tool(Severity::Warning, name, file.message()))

@@ -47,7 +47,7 @@ struct Tool<'a> {
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
-    let project = Project::open(context)?;
+    let project = Project::find(context, None)?;
     let judged = &project.judged;
     if project.is_opaque() {
         let text = beeuni_manifest::render(&judged.findings, &judged.sources, false);
