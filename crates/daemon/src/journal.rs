@@ -2,7 +2,7 @@
 //!
 //! A reader pulls from the file at its own pace, so a slow one costs no memory and misses nothing.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use beeuni_harness::Listener;
-use beeuni_protocol::event::{Event, EventBody};
+use beeuni_protocol::event::{Event, EventBody, FinishReason};
 use tokio::sync::watch;
 
 use crate::secrets::{Secrets, StreamFilter};
@@ -24,7 +24,14 @@ pub struct Journal {
     clock: Clock,
     secrets: Secrets,
     state: Mutex<State>,
-    written: watch::Sender<u64>,
+    written: watch::Sender<Written>,
+}
+
+/// How far readers may read, and whether more can come.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    length: u64,
+    broken: bool,
 }
 
 struct State {
@@ -37,14 +44,20 @@ struct State {
 }
 
 impl Journal {
-    /// Opens the journal at `path`, creating it with mode 0600. A last line that a kill cut off is dropped.
+    /// Opens the journal at `path`, creating it with mode 0600. A last line that a kill cut off is dropped, and a turn
+    /// that a kill left open is told as interrupted.
     pub fn open(path: &Path, secrets: Secrets, clock: Clock) -> io::Result<Arc<Journal>> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
-        let (length, seq) = whole_lines(&mut file)?;
-        file.set_len(length)?;
-        let state = State { file, seq, length, streams: HashMap::new(), broken: None };
-        let (written, _) = watch::channel(length);
-        Ok(Arc::new(Journal { path: path.to_owned(), clock, secrets, state: Mutex::new(state), written }))
+        let kept = whole_lines(&mut file)?;
+        file.set_len(kept.length)?;
+        let state = State { file, seq: kept.seq, length: kept.length, streams: HashMap::new(), broken: None };
+        let (written, _) = watch::channel(Written { length: kept.length, broken: false });
+        let journal = Journal { path: path.to_owned(), clock, secrets, state: Mutex::new(state), written };
+        for (session, turn) in kept.open_turns {
+            let body = EventBody::TurnFinished { turn, reason: FinishReason::Interrupted, error: None };
+            journal.event(&session, body);
+        }
+        Ok(Arc::new(journal))
     }
 
     /// The number of the last event; 0 when there is none.
@@ -124,26 +137,43 @@ impl Listener for Journal {
                 self.append(&mut state, session, body);
             }
         }
-        self.written.send_replace(state.length);
+        self.written.send_replace(Written { length: state.length, broken: state.broken.is_some() });
     }
 }
 
-/// Length of the whole lines of a journal and the last number in it.
-fn whole_lines(file: &mut File) -> io::Result<(u64, u64)> {
+/// What a journal on disk holds.
+#[derive(Default)]
+struct Kept {
+    length: u64,
+    seq: u64,
+    open_turns: BTreeMap<String, u64>,
+}
+
+/// Reads a journal's whole lines.
+fn whole_lines(file: &mut File) -> io::Result<Kept> {
     file.seek(SeekFrom::Start(0))?;
     let mut reader = BufReader::new(file);
-    let (mut length, mut seq) = (0, 0);
+    let mut kept = Kept::default();
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {
         let Ok(event) = serde_json::from_slice::<Event>(&line) else { break };
         if line.last() != Some(&b'\n') {
             break;
         }
-        length += line.len() as u64;
-        seq = event.seq;
+        kept.length += line.len() as u64;
+        kept.seq = event.seq;
+        match event.body {
+            EventBody::TurnStarted { turn, .. } => {
+                kept.open_turns.insert(event.session, turn);
+            }
+            EventBody::TurnFinished { .. } => {
+                kept.open_turns.remove(&event.session);
+            }
+            _ => {}
+        }
         line.clear();
     }
-    Ok((length, seq))
+    Ok(kept)
 }
 
 /// Reads a journal's events in order, each once.
@@ -152,19 +182,22 @@ pub struct Reader {
     read: u64,
     after: u64,
     ready: VecDeque<Event>,
-    written: watch::Receiver<u64>,
+    written: watch::Receiver<Written>,
 }
 
 impl Reader {
-    /// The next event; waits for it. `None` once the journal is closed and read.
+    /// The next event; waits for it. `None` once the journal is closed and read, an error once it can no longer be
+    /// written: what would be waited for may be lost.
     pub async fn next(&mut self) -> io::Result<Option<Event>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
             }
             let written = *self.written.borrow_and_update();
-            if written > self.read {
-                self.fill(written)?;
+            if written.length > self.read {
+                self.fill(written.length)?;
+            } else if written.broken {
+                return Err(io::Error::other("events can no longer be kept on disk"));
             } else if self.written.changed().await.is_err() {
                 return Ok(None);
             }
@@ -244,6 +277,22 @@ mod tests {
         let mut reader = journal.reader(0).unwrap();
         assert_eq!(next(&mut reader).await, (1, text("a")));
         assert_eq!(next(&mut reader).await, (2, text("b")));
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_was_cut_off_is_told_as_interrupted() {
+        let folder = tempfile::tempdir().unwrap();
+        let started =
+            |turn| EventBody::TurnStarted { turn, agent: "a".into(), model: "m".into(), prompt: "p".into() };
+        let finished = |turn, reason| EventBody::TurnFinished { turn, reason, error: None };
+        let before = journal(folder.path(), &[]);
+        before.event("s", started(1));
+        before.event("s", finished(1, FinishReason::Stop));
+        before.event("s", started(2));
+        drop(before);
+        let mut reader = journal(folder.path(), &[]).reader(3).unwrap();
+        assert_eq!(next(&mut reader).await, (4, finished(2, FinishReason::Interrupted)));
+        assert_eq!(journal(folder.path(), &[]).last_seq(), 4, "told once");
     }
 
     #[tokio::test]

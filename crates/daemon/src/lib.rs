@@ -2,8 +2,14 @@
 //! the same code in their own process.
 
 pub mod checkout;
-pub mod environment;
-pub mod journal;
+mod daemon;
+mod door;
+mod environment;
+mod journal;
 mod secrets;
 
+pub use daemon::{Daemon, Start, StartError};
+pub use door::{Door, Hosting};
+pub use environment::Environment;
+pub use journal::{Clock, Journal, Reader};
 pub use secrets::Secrets;

@@ -30,7 +30,7 @@ pub use names::{
     is_agent_name, is_beeuni_tool, is_env_name, is_harness_tool, is_tool_name,
 };
 pub use permission::{Action, GUARDS, MEMORY_VIEW, Permission, capability, matches};
-pub use read::{Context, Judged, read};
+pub use read::{Context, Judged, read, skill_description};
 pub use render::render;
 pub use session::{KIND_BEEUNI, KIND_OVERRIDDEN, KIND_PROJECT};
 pub use shell::simple_commands;

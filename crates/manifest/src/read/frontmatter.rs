@@ -55,7 +55,7 @@ pub(super) fn read(reader: &mut Reader<'_>, name: &str, file: &str, agent: &mut 
 
 /// The front matter with its byte offset, and the body. An error when it is opened and not closed.
 #[allow(clippy::type_complexity)]
-fn split(text: &str) -> Result<(Option<(&str, usize)>, &str), ()> {
+pub(super) fn split(text: &str) -> Result<(Option<(&str, usize)>, &str), ()> {
     let mut lines = text.split_inclusive('\n');
     let Some(first) = lines.next().filter(|line| line.trim_end() == "---") else { return Ok((None, text)) };
     let mut end = first.len();

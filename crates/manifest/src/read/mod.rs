@@ -7,6 +7,7 @@ mod limits;
 mod models;
 mod reader;
 mod references;
+mod skill;
 mod tools;
 mod top;
 
@@ -18,6 +19,7 @@ use crate::finding::{Finding, Sources};
 use crate::manifest::Manifest;
 
 use reader::Reader;
+pub use skill::skill_description;
 
 /// The most findings that are kept; further ones would only repeat a mistake.
 const MAX_FINDINGS: usize = 1000;

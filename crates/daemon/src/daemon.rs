@@ -1,0 +1,168 @@
+//! One session's box in this process: tool host, harness and journal, joined.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use beeuni_harness::native::{Native, Options};
+use beeuni_harness::{AgentSetup, Harness as _, HarnessError, Prompt, Setup, Skill, Tools};
+use beeuni_manifest::{Agent, Files, Harness, Manifest, skill_description};
+use beeuni_models::Model;
+use beeuni_protocol::event::Reply;
+use beeuni_toolhost::{HostError, LoadReport, Status};
+use thiserror::Error;
+
+use crate::door::{Door, Hosting};
+use crate::journal::{Clock, Journal, Reader, private_folder};
+use crate::secrets::Secrets;
+
+/// What a daemon is started with.
+pub struct Start<'a> {
+    /// The tool host's part.
+    pub hosting: Hosting,
+    /// The project's files, for skills.
+    pub files: &'a dyn Files,
+    /// The judged manifest.
+    pub manifest: Arc<Manifest>,
+    /// Per enabled agent: its model and the model's window in tokens, where known.
+    pub models: BTreeMap<String, (Arc<dyn Model>, Option<u64>)>,
+    /// The session's id; its folder below `sessions` is made or gone on with.
+    pub session: String,
+    /// The folder with a folder per session.
+    pub sessions: PathBuf,
+    /// Nobody answers permissions and questions.
+    pub unattended: bool,
+    /// The clock.
+    pub now: fn() -> SystemTime,
+}
+
+/// Why a daemon does not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The session's folder cannot be used.
+    #[error("the session's folder {path} cannot be used")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another program runs this session.
+    #[error("session {0} is in use by another beeuni program; wait until it ends, or start a new session")]
+    InUse(String),
+    /// The tool host does not start.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+/// A running session.
+pub struct Daemon {
+    session: String,
+    harness: Native,
+    door: Arc<Door>,
+    journal: Arc<Journal>,
+    /// Held as long as this program runs the session.
+    _lock: File,
+}
+
+impl Daemon {
+    /// Loads the tools and makes the harness ready. What did not load is in the report; the rest works.
+    pub async fn start(start: Start<'_>) -> Result<(Daemon, LoadReport), StartError> {
+        let Start { hosting, files, manifest, models, session, sessions, unattended, now } = start;
+        let folder = sessions.join(&session);
+        let at = |source| StartError::Folder { path: folder.clone(), source };
+        private_folder(&folder).map_err(at)?;
+        let lock = lock(&folder).map_err(at)?.ok_or_else(|| StartError::InUse(session.clone()))?;
+        let secrets = Secrets::new(hosting.environment.private_values().iter().cloned());
+        let clock: Clock = Arc::new(move || millis(now()));
+        let journal = Journal::open(&folder.join("events.jsonl"), secrets, clock).map_err(at)?;
+
+        let directory = hosting.checkout.clone();
+        let (temp, spill, spawner) =
+            (hosting.temp.clone(), hosting.spill.clone(), hosting.spawner.clone());
+        let (door, report) = Door::open(hosting, manifest.clone(), Harness::Experimental, None).await?;
+        let agents = models
+            .into_iter()
+            .filter_map(|(name, (model, context))| {
+                let skills = skills(files, &manifest.agents.get(&name)?.value);
+                Some((name, AgentSetup { model, context, skills }))
+            })
+            .collect();
+        let tools: Arc<dyn Tools> = door.clone();
+        let setup = Arc::new(Setup { manifest, agents, tools, directory, temp, spill });
+        let options = Options { state: folder.join("conversations"), spawner, unattended, now };
+        let harness = Native::start(setup, journal.clone(), options);
+        Ok((Daemon { session, harness, door, journal, _lock: lock }, report))
+    }
+
+    /// The session's id.
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Begins a turn; its events follow.
+    pub async fn prompt(&self, agent: &str, text: &str) -> Result<(), HarnessError> {
+        let prompt =
+            Prompt { session: self.session.clone(), agent: agent.to_owned(), text: text.to_owned() };
+        self.harness.prompt(prompt).await
+    }
+
+    /// Ends the running turn, if any.
+    pub async fn stop(&self) {
+        self.harness.stop(&self.session).await;
+    }
+
+    /// Answers a permission or a question.
+    pub async fn reply(&self, id: &str, reply: Reply) -> Result<(), HarnessError> {
+        self.harness.reply(id, reply).await
+    }
+
+    /// The number of the last event.
+    pub fn last_event(&self) -> u64 {
+        self.journal.last_seq()
+    }
+
+    /// The events after number `seq`, as they come.
+    pub fn events(&self, seq: u64) -> io::Result<Reader> {
+        self.journal.reader(seq)
+    }
+
+    /// How every tool is.
+    pub fn status(&self) -> Status {
+        self.door.status()
+    }
+
+    /// Stops everything; no process of this session is left afterwards.
+    pub async fn shut_down(self) {
+        self.harness.shut_down().await;
+    }
+}
+
+/// Takes the session for this program; `None` when another one has it. The kernel lets go when a program ends.
+fn lock(folder: &Path) -> io::Result<Option<File>> {
+    let file = File::options().write(true).create(true).truncate(false).open(folder.join("lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// The skills that an agent may have: `skills/<name>/SKILL.md`.
+fn skills(files: &dyn Files, agent: &Agent) -> Vec<Skill> {
+    let names = files.folders("skills").into_iter().filter(|name| agent.skills.contains(name));
+    let read = |name: String| {
+        let folder = format!("skills/{name}");
+        let text = files.read(&format!("{folder}/SKILL.md")).ok()?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Some(Skill { description: skill_description(&text).unwrap_or_default(), name, text, folder })
+    };
+    names.filter_map(read).collect()
+}
+
+fn millis(now: SystemTime) -> u64 {
+    now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}

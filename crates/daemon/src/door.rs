@@ -1,0 +1,177 @@
+//! The one door to the hosted tools: who may call what is judged here, for every harness and every caller, and here a call
+//! gets its secrets.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use beeuni_builtins::Builtin;
+use beeuni_harness::{CallError, HostedTool, ToolCall, Tools};
+use beeuni_manifest::{Harness, Manifest, Selection, ToolEntry, ToolSource, Verdict};
+use beeuni_toolhost::{
+    BunProgram, Bounder, Call, CallFailure, Config, HostError, LoadReport, Log, ModuleSpec, Source, Spawner,
+    Status, ToolHost, ToolLimits,
+};
+
+use crate::environment::Environment;
+
+/// What a box gives the tool host.
+#[derive(Clone)]
+pub struct Hosting {
+    /// The Bun that runs modules.
+    pub bun: BunProgram,
+    /// Starts the processes.
+    pub spawner: Spawner,
+    /// The project's checkout.
+    pub checkout: PathBuf,
+    /// The box's temporary folder.
+    pub temp: PathBuf,
+    /// A private folder for the host's own files; tools cannot write there.
+    pub state: PathBuf,
+    /// Where long outputs are saved.
+    pub spill: PathBuf,
+    /// Whether tools are confined.
+    pub sandbox: bool,
+    /// Who hears about what modules print and what fails.
+    pub log: Arc<dyn Log>,
+    /// Variables and secrets.
+    pub environment: Environment,
+}
+
+/// The hosted tools of one project, behind their access rule.
+pub struct Door {
+    host: Arc<ToolHost>,
+    manifest: Arc<Manifest>,
+    harness: Harness,
+    environment: Environment,
+    bounder: Bounder,
+    directory: String,
+    /// One shared value per agent and session, so that a tool's process is sent an environment once.
+    contexts: Mutex<HashMap<(String, String), Arc<BTreeMap<String, String>>>>,
+}
+
+impl Door {
+    /// Starts a tool host and loads what a session of this project gets. With `only`, that one tool alone.
+    pub async fn open(
+        hosting: Hosting,
+        manifest: Arc<Manifest>,
+        harness: Harness,
+        only: Option<&str>,
+    ) -> Result<(Arc<Door>, LoadReport), HostError> {
+        let Hosting { bun, spawner, checkout, temp, state, spill, sandbox, log, environment } = hosting;
+        let host = ToolHost::start(Config {
+            bun,
+            spawner,
+            checkout: checkout.clone(),
+            temp,
+            state,
+            spill: spill.clone(),
+            process_env: environment.process(),
+            sandbox,
+            log,
+        })?;
+        host.set_secrets(environment.private_values().iter().cloned());
+        let tools = manifest.session_tools().into_iter();
+        let modules = tools.filter(|tool| only.is_none_or(|only| tool.name == only));
+        let modules = modules.filter_map(|tool| module(tool, &manifest)).collect();
+        let report = host.load(&checkout, modules).await;
+        let door = Door {
+            host,
+            manifest,
+            harness,
+            environment,
+            bounder: Bounder::new(spill),
+            directory: checkout.to_string_lossy().into_owned(),
+            contexts: Mutex::default(),
+        };
+        Ok((Arc::new(door), report))
+    }
+
+    /// How every tool is.
+    pub fn status(&self) -> Status {
+        self.host.status()
+    }
+
+    fn grants(&self, agent: &str) -> &Selection {
+        self.manifest.agents.get(agent).map_or(&Selection::None, |agent| &agent.value.secrets)
+    }
+
+    fn context(&self, session: &str, agent: &str) -> Arc<BTreeMap<String, String>> {
+        let key = (session.to_owned(), agent.to_owned());
+        let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
+        contexts.entry(key).or_insert_with(|| self.environment.context(self.grants(agent), session)).clone()
+    }
+}
+
+/// What the tool host loads for an entry. A Beeuni tool comes out of this program (L7).
+fn module(tool: ToolEntry, manifest: &Manifest) -> Option<ModuleSpec> {
+    let source = match tool.source {
+        ToolSource::Module(path) => Source::File(path.into()),
+        ToolSource::Beeuni => {
+            let Builtin { name, source } = beeuni_builtins::get(&tool.name)?;
+            Source::Text { file: format!("{name}.ts"), text: source }
+        }
+    };
+    let limits = manifest.limits.of(&tool.name);
+    let paths = |paths: Vec<String>| paths.into_iter().map(PathBuf::from).collect();
+    let limits = ToolLimits {
+        memory: limits.memory,
+        processes: limits.processes,
+        files: limits.files,
+        call_time: limits.call_time.map(Duration::from_secs),
+        idle: limits.idle.map(Duration::from_secs),
+        network: limits.network,
+        read: paths(limits.read),
+        write: paths(limits.write),
+    };
+    Some(ModuleSpec { name: tool.name, source, limits })
+}
+
+#[async_trait]
+impl Tools for Door {
+    fn list(&self) -> Vec<HostedTool> {
+        let report = self.host.report();
+        let hosted = report.loaded.iter().map(|tool| HostedTool {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        });
+        hosted.collect()
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<String, CallError> {
+        if !self.host.report().loaded.iter().any(|tool| tool.name == call.name) {
+            return Err(CallError::NotFound(call.name));
+        }
+        let verdict = self.manifest.may_use(self.harness, &call.session_agent, &call.agent, &call.name);
+        if verdict != Verdict::Visible {
+            return Err(CallError::Denied { agent: call.agent, tool: call.name });
+        }
+        let env = self.context(&call.session, &call.agent);
+        let outcome = self.host.call(Call {
+            tool: call.name,
+            arguments: call.arguments.into_bytes(),
+            session: call.session,
+            agent: call.agent,
+            directory: self.directory.clone(),
+            env,
+            cancel: call.cancel,
+        });
+        outcome.await.map_err(|failure| match failure {
+            CallFailure::NotLoaded(name) => CallError::NotFound(name),
+            CallFailure::Tool(message) => CallError::Tool(message),
+            CallFailure::Aborted => CallError::Aborted,
+            other => CallError::Host(other.to_string()),
+        })
+    }
+
+    fn bound(&self, tool: &str, text: String) -> String {
+        self.bounder.bound(tool, text)
+    }
+
+    fn environment(&self, session: &str, agent: &str) -> BTreeMap<String, String> {
+        self.environment.shell(self.grants(agent), session)
+    }
+}
