@@ -22,9 +22,10 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use beeuni_child::Spawner;
+use beeuni_fetch::Fetcher;
 use beeuni_manifest::AgentMode;
 use beeuni_protocol::event::Reply;
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -64,6 +65,8 @@ struct Shared {
     desk: Desk,
     /// Held while a file is changed, so that parallel edits of one message lose nothing.
     files: tokio::sync::Mutex<()>,
+    fetch: beeuni_fetch::Options,
+    fetcher: OnceCell<Fetcher>,
     tasks: TaskTracker,
     /// Fires at a shut-down; every turn's own token hangs below it.
     down: CancellationToken,
@@ -72,6 +75,16 @@ struct Shared {
 impl Native {
     /// Takes the project and is ready for prompts. Starts nothing by itself.
     pub fn start(setup: Arc<Setup>, listener: Arc<dyn Listener>, options: Options) -> Native {
+        Native::start_with(setup, listener, options, beeuni_fetch::Options::default())
+    }
+
+    /// The same, with other limits for `webfetch`, or with addresses that it may reach although they are not public.
+    pub fn start_with(
+        setup: Arc<Setup>,
+        listener: Arc<dyn Listener>,
+        options: Options,
+        fetch: beeuni_fetch::Options,
+    ) -> Native {
         Native {
             shared: Arc::new(Shared {
                 listener,
@@ -79,6 +92,8 @@ impl Native {
                 sessions: Sessions::new(setup),
                 desk: Desk::default(),
                 files: tokio::sync::Mutex::default(),
+                fetch,
+                fetcher: OnceCell::new(),
                 tasks: TaskTracker::new(),
                 down: CancellationToken::new(),
             }),

@@ -2,6 +2,7 @@
 
 use beeuni_manifest::MEMORY_VIEW;
 use serde_json::Value;
+use url::Url;
 
 /// The key of the rules and what their globs are matched against. A tool that has nothing to match gets `*`.
 pub(super) fn hosted<'a>(name: &'a str, arguments: &str) -> (&'a str, Vec<String>) {
@@ -46,7 +47,13 @@ fn urls(value: &Value) -> Vec<String> {
             _ => found.push(part.to_owned()),
         }
     }
-    found.into_iter().map(|url| url.trim().to_owned()).filter(|url| !url.is_empty()).collect()
+    found.iter().map(|url| page(url)).filter(|url| !url.is_empty()).collect()
+}
+
+/// An address as everything that fetches it reads it, so that no spelling of a host passes by a rule. What does not
+/// read as one stays as it is.
+pub(super) fn page(url: &str) -> String {
+    Url::parse(url).map_or_else(|_| url.trim().to_owned(), Into::into)
 }
 
 /// A path without `.`, `..` and doubled or leading `/`, so that no spelling passes by a rule.
@@ -85,14 +92,16 @@ mod tests {
         check(
             "scrape_webpage",
             r#"{"urls":"https://a.de/x,y, http://b.de"}"#,
-            &["https://a.de/x,y", "http://b.de"],
+            &["https://a.de/x,y", "http://b.de/"],
         );
         check(
             "scrape_webpage",
             r#"{"urls":["https://a.de","https://b.de"]}"#,
-            &["https://a.de", "https://b.de"],
+            &["https://a.de/", "https://b.de/"],
         );
-        check("scrape_webpage", r#"{"urls":"https://ok","urls":"https://evil"}"#, &["https://evil"]);
+        check("scrape_webpage", r#"{"urls":"https://ok","urls":"https://evil"}"#, &["https://evil/"]);
+        check("scrape_webpage", r#"{"urls":"HTTPS://Evil.TEST:443/./a"}"#, &["https://evil.test/a"]);
+        check("scrape_webpage", r#"{"urls":" evil.test"}"#, &["evil.test"]);
         check("scrape_webpage", r#"{"urls":7}"#, &["*"]);
         check("scrape_webpage", "{}", &["*"]);
     }

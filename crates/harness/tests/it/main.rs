@@ -10,3 +10,4 @@ mod odd_models;
 mod stage;
 mod subagents;
 mod turns;
+mod webfetch;

@@ -37,6 +37,8 @@ pub struct Plan {
     pub tools: Vec<&'static str>,
     pub skills: Vec<Skill>,
     pub unattended: bool,
+    /// What `webfetch` may reach although it is not public.
+    pub reachable: Vec<std::net::IpAddr>,
     pub api: Api,
     /// In place of the scripted server.
     pub own_model: Option<Arc<dyn Model>>,
@@ -49,6 +51,7 @@ impl Default for Plan {
             tools: vec!["echo", "slow", "deaf", "fails", "crashes", "panics", "memory", "scrape_webpage"],
             skills: Vec::new(),
             unattended: false,
+            reachable: Vec::new(),
             api: Api::OpenAi,
             own_model: None,
         }
@@ -103,7 +106,10 @@ impl Stage {
         let log = Arc::new(Log::default());
         let hosted = Arc::new(Hosted::new(&home, &plan.tools));
         let setup = setup(&home, &model, &hosted, &plan);
-        let native = Native::start(setup, Arc::clone(&log) as Arc<dyn Listener>, options(&home, &plan));
+        let listener = Arc::clone(&log) as Arc<dyn Listener>;
+        // Only the test's own server is reached; nothing else of this machine.
+        let fetch = beeuni_fetch::Options { allow: plan.reachable.clone(), ..Default::default() };
+        let native = Native::start_with(setup, listener, options(&home, &plan), fetch);
         Self { home, model, log, hosted, native, plan }
     }
 

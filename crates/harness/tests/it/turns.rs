@@ -67,6 +67,7 @@ async fn the_offer_is_the_same_bytes_in_every_request() {
             "task",
             "question",
             "todowrite",
+            "webfetch",
             "skill",
             "zeta",
             "alpha",

@@ -11,6 +11,7 @@ mod read;
 mod skill;
 mod task;
 mod todowrite;
+mod webfetch;
 mod write;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub(super) enum Tool {
     Task,
     Question,
     TodoWrite,
+    WebFetch,
     Skill,
 }
 
@@ -54,13 +56,14 @@ pub(super) enum Ready {
     Task(task::Task),
     Question(question::Ask),
     TodoWrite(todowrite::Todos),
+    WebFetch(webfetch::Fetch),
     Skill(skill::Load),
 }
 
 impl Tool {
     /// All of them, in the order in which models see them. It is part of every request, so it never changes by itself:
     /// providers keep what they have read of a request only as far as it is the same as the one before.
-    pub const ALL: [Tool; 11] = [
+    pub const ALL: [Tool; 12] = [
         Tool::Bash,
         Tool::Read,
         Tool::Write,
@@ -71,6 +74,7 @@ impl Tool {
         Tool::Task,
         Tool::Question,
         Tool::TodoWrite,
+        Tool::WebFetch,
         Tool::Skill,
     ];
 
@@ -86,6 +90,7 @@ impl Tool {
             Tool::Task => "task",
             Tool::Question => "question",
             Tool::TodoWrite => "todowrite",
+            Tool::WebFetch => "webfetch",
             Tool::Skill => "skill",
         }
     }
@@ -107,6 +112,7 @@ impl Tool {
             Tool::Task => (task::description(&turn.setup, agent), task::PARAMETERS),
             Tool::Question => (question::DESCRIPTION.to_owned(), question::PARAMETERS),
             Tool::TodoWrite => (todowrite::DESCRIPTION.to_owned(), todowrite::PARAMETERS),
+            Tool::WebFetch => (webfetch::DESCRIPTION.to_owned(), webfetch::PARAMETERS),
             Tool::Skill => (skill::description(agent, own), skill::PARAMETERS),
         };
         // The constants are valid JSON: a test reads each.
@@ -129,6 +135,7 @@ impl Tool {
             Tool::Task => Ready::Task(read.parse()?),
             Tool::Question => Ready::Question(read.parse()?),
             Tool::TodoWrite => Ready::TodoWrite(read.parse()?),
+            Tool::WebFetch => Ready::WebFetch(read.parse()?),
             Tool::Skill => Ready::Skill(read.parse()?),
         })
     }
@@ -164,6 +171,7 @@ impl Ready {
             Ready::Glob(glob) => vec![glob.folder.shown.clone()],
             Ready::Grep(grep) => vec![grep.place.shown.clone()],
             Ready::Task(task) => vec![task.subagent_type.clone()],
+            Ready::WebFetch(fetch) => vec![fetch.subject()],
             Ready::Skill(skill) => vec![skill.name.clone()],
             Ready::Question(_) | Ready::TodoWrite(_) => vec!["*".to_owned()],
         }
@@ -179,7 +187,11 @@ impl Ready {
             Ready::List(list) => &list.folder,
             Ready::Glob(glob) => &glob.folder,
             Ready::Grep(grep) => &grep.place,
-            Ready::Task(_) | Ready::Question(_) | Ready::TodoWrite(_) | Ready::Skill(_) => return Vec::new(),
+            Ready::Task(_)
+            | Ready::Question(_)
+            | Ready::TodoWrite(_)
+            | Ready::WebFetch(_)
+            | Ready::Skill(_) => return Vec::new(),
         };
         let Resolved { path, outside, .. } = place;
         if *outside { vec![path.to_string_lossy().into_owned()] } else { Vec::new() }
@@ -206,6 +218,7 @@ impl Ready {
             Ready::Task(task) => task.run(turn, call_id, cancel).await,
             Ready::Question(ask) => ask.run(turn, call_id, cancel).await,
             Ready::TodoWrite(todos) => todos.run().into(),
+            Ready::WebFetch(fetch) => fetch.run(turn, cancel).await,
             Ready::Skill(skill) => {
                 let own = turn.setup.agents.get(&turn.agent);
                 let skills = own.map(|own| own.skills.clone()).unwrap_or_default();
