@@ -4,10 +4,13 @@
 //! [`Context`]: below this file nothing reads the process's environment, its working folder or the clock.
 
 mod commands;
+mod env_file;
 mod error;
+mod local;
 mod program;
 mod project;
 mod runtime;
+mod session;
 mod tracked;
 mod ui;
 

@@ -26,10 +26,7 @@ pub(crate) struct Project {
 impl Project {
     /// Finds the nearest `beeuni.yaml` from the command's folder upwards and judges it. `environment` are the names that
     /// a session would have; without them `env.required` is not checked.
-    pub(crate) fn find(
-        context: &Context,
-        environment: Option<BTreeSet<String>>,
-    ) -> Result<Project, Failure> {
+    pub(crate) fn find(context: &Context, environment: Option<BTreeSet<String>>) -> Result<Project, Failure> {
         let root = find_root(&context.cwd).ok_or_else(|| no_manifest(&context.cwd))?;
         let files = Folder::open(&root)
             .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", root.display())))?;
@@ -51,7 +48,12 @@ impl Project {
             let words = format!("{MANIFEST} has errors ({}); nothing was started", fatal.len());
             return Err(Failure::failed(words).hint("correct them; `beeuni validate` shows them all"));
         }
+        let declared = self.judged.manifest.session_tools();
         for finding in &single {
+            // What is still on the list is loaded, fails there and is told then.
+            if declared.iter().any(|tool| finding.path == format!("tools.{}", tool.name)) {
+                continue;
+            }
             context.ui.warning(format!("{}: {} (left out)", finding.path, finding.message));
         }
         Ok(())
@@ -70,7 +72,8 @@ impl Project {
     /// The files that beat a tool of the same name on the standard harness: name and path.
     pub(crate) fn opencode_tools(&self) -> Vec<(String, String)> {
         let files = self.files.file_names(OPENCODE_TOOLS).into_iter();
-        let stem = |file: &str| file.strip_suffix(".ts").or_else(|| file.strip_suffix(".js")).map(str::to_owned);
+        let stem =
+            |file: &str| file.strip_suffix(".ts").or_else(|| file.strip_suffix(".js")).map(str::to_owned);
         files.filter_map(|file| Some((stem(&file)?, format!("{OPENCODE_TOOLS}/{file}")))).collect()
     }
 

@@ -101,6 +101,14 @@ impl Ui {
         }
     }
 
+    /// Data as JSON on one line.
+    pub fn json_line(&mut self, value: &impl Serialize) {
+        match serde_json::to_string(value) {
+            Ok(text) => self.data(text),
+            Err(error) => self.trouble = Some(error.into()),
+        }
+    }
+
     /// Whether whoever reads standard output has gone or cannot be written to: data is no longer seen.
     pub fn unheard(&self) -> bool {
         self.trouble.is_some()
@@ -134,6 +142,11 @@ impl Ui {
     /// Data with this text less prominent, where colours are on.
     pub fn dim(&self, text: &str) -> String {
         paint(self.out_colour, DIM, text)
+    }
+
+    /// Talk with this text less prominent, where colours are on.
+    pub fn dim_talk(&self, text: &str) -> String {
+        paint(self.err_colour, DIM, text)
     }
 
     /// A line of progress or talk.

@@ -81,8 +81,7 @@ impl Daemon {
         let journal = Journal::open(&folder.join("events.jsonl"), secrets, clock).map_err(at)?;
 
         let directory = hosting.checkout.clone();
-        let (temp, spill, spawner) =
-            (hosting.temp.clone(), hosting.spill.clone(), hosting.spawner.clone());
+        let (temp, spill, spawner) = (hosting.temp.clone(), hosting.spill.clone(), hosting.spawner.clone());
         let (door, report) = Door::open(hosting, manifest.clone(), Harness::Experimental, None).await?;
         let agents = models
             .into_iter()
@@ -105,8 +104,7 @@ impl Daemon {
 
     /// Begins a turn; its events follow.
     pub async fn prompt(&self, agent: &str, text: &str) -> Result<(), HarnessError> {
-        let prompt =
-            Prompt { session: self.session.clone(), agent: agent.to_owned(), text: text.to_owned() };
+        let prompt = Prompt { session: self.session.clone(), agent: agent.to_owned(), text: text.to_owned() };
         self.harness.prompt(prompt).await
     }
 

@@ -11,7 +11,7 @@ use beeuni_builtins::Builtin;
 use beeuni_harness::{CallError, HostedTool, ToolCall, Tools};
 use beeuni_manifest::{Harness, Manifest, Selection, ToolEntry, ToolSource, Verdict};
 use beeuni_toolhost::{
-    BunProgram, Bounder, Call, CallFailure, Config, HostError, LoadReport, Log, ModuleSpec, Source, Spawner,
+    Bounder, BunProgram, Call, CallFailure, Config, HostError, LoadReport, Log, ModuleSpec, Source, Spawner,
     Status, ToolHost, ToolLimits,
 };
 
@@ -40,6 +40,9 @@ pub struct Hosting {
     pub environment: Environment,
 }
 
+/// A `context.env`, shared by the calls that see it.
+type Vars = Arc<BTreeMap<String, String>>;
+
 /// The hosted tools of one project, behind their access rule.
 pub struct Door {
     host: Arc<ToolHost>,
@@ -49,7 +52,7 @@ pub struct Door {
     bounder: Bounder,
     directory: String,
     /// One shared value per agent and session, so that a tool's process is sent an environment once.
-    contexts: Mutex<HashMap<(String, String), Arc<BTreeMap<String, String>>>>,
+    contexts: Mutex<HashMap<(String, String), Vars>>,
 }
 
 impl Door {
@@ -98,7 +101,7 @@ impl Door {
         self.manifest.agents.get(agent).map_or(&Selection::None, |agent| &agent.value.secrets)
     }
 
-    fn context(&self, session: &str, agent: &str) -> Arc<BTreeMap<String, String>> {
+    fn context(&self, session: &str, agent: &str) -> Vars {
         let key = (session.to_owned(), agent.to_owned());
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
         contexts.entry(key).or_insert_with(|| self.environment.context(self.grants(agent), session)).clone()

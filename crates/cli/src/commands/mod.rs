@@ -3,6 +3,7 @@
 mod completions;
 mod doctor;
 mod init;
+mod run;
 mod setup;
 mod tools;
 mod validate;
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     Init(init::Args),
     Validate(validate::Args),
+    Run(run::Args),
     #[command(subcommand)]
     Tools(tools::Command),
     Completions(completions::Args),
@@ -64,6 +66,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Doctor(args) => doctor::run(&args, context),
         Command::Init(args) => init::run(&args, context),
         Command::Validate(args) => validate::run(&args, context),
+        Command::Run(args) => run::run(&args, context),
         Command::Tools(verb) => tools::run(verb, context),
         Command::Completions(args) => completions::run(&args, context),
     }
@@ -76,7 +79,8 @@ pub fn command() -> clap::Command {
 
 /// Runs the asynchronous part of a command to its end. What still reads or waits in the background is left behind.
 fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::failed)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::failed)?;
     let result = runtime.block_on(future);
     runtime.shutdown_background();
     result

@@ -22,7 +22,9 @@ const MAX_ARGUMENTS: u64 = 32 << 20;
 
 /// Call one tool, as a model would: same access, secrets, limits and texts
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: beeuni tools call lookup_order --args '{\"id\":\"A-1042\"}' --env-file .env.local")]
+#[command(
+    after_help = "Example: beeuni tools call lookup_order --args '{\"id\":\"A-1042\"}' --env-file .env.local"
+)]
 pub(crate) struct Args {
     /// The tool's name
     name: String,
@@ -72,10 +74,9 @@ fn arguments(text: &str, context: &mut Context) -> Result<String, Failure> {
     let text = if text == "-" {
         let mut read = String::new();
         let reader = &mut context.stdin.reader;
-        reader
-            .take(MAX_ARGUMENTS + 1)
-            .read_to_string(&mut read)
-            .map_err(|error| Failure::usage(format!("cannot read the arguments from standard input: {error}")))?;
+        reader.take(MAX_ARGUMENTS + 1).read_to_string(&mut read).map_err(|error| {
+            Failure::usage(format!("cannot read the arguments from standard input: {error}"))
+        })?;
         if read.len() as u64 > MAX_ARGUMENTS {
             return Err(Failure::usage("the arguments are larger than 32 MiB"));
         }
@@ -135,9 +136,10 @@ async fn call(
     arguments: String,
     context: &mut Context,
 ) -> Result<Result<String, CallError>, Failure> {
-    let Local { hosting, mut lines, _temp } = local;
+    let Local { hosting, mut lines, temp: _temp } = local;
     let manifest = Arc::new(project.judged.manifest.clone());
-    let (door, report) = Door::open(hosting, manifest, Harness::Experimental, Some(name)).await?;
+    let (door, report) =
+        Door::open(hosting, manifest, Harness::Experimental, Some(name)).await.map_err(Failure::failed)?;
     if let Some(failed) = report.failed.first() {
         return Err(Failure::failed(format!("{} did not load: {}", failed.name, failed.reason))
             .hint(format!("see {}", failed.path)));

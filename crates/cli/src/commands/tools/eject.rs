@@ -78,8 +78,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
     let contents = originals(&project)?;
     let originals: Vec<Original<'_>> =
         contents.iter().map(|(file, bytes)| Original { file, bytes }).collect();
-    let ejection =
-        beeuni_manifest::eject(&originals, tool.name, args.force).map_err(EjectError::Edit)?;
+    let ejection = beeuni_manifest::eject(&originals, tool.name, args.force).map_err(EjectError::Edit)?;
     let original = contents.iter().find(|(file, _)| *file == ejection.file).map(|(_, bytes)| &**bytes);
     write(&project, &ejection, tool.source, original.unwrap_or_default(), args.force)?;
     tell(tool.name, &ejection, context);
@@ -89,7 +88,8 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
 /// A file that could not be read whole may hold the entry: then it is not known what to change.
 fn refuse_broken(project: &Project, context: &mut Context) -> Result<(), Failure> {
     let is_broken = |finding: &&Finding| {
-        finding.severity == Severity::Error && (finding.path.is_empty() || finding.path.starts_with("imports"))
+        finding.severity == Severity::Error
+            && (finding.path.is_empty() || finding.path.starts_with("imports"))
     };
     let broken: Vec<Finding> = project.judged.findings.iter().filter(is_broken).cloned().collect();
     if broken.is_empty() {
@@ -131,8 +131,7 @@ fn write(
         return Err(EjectError::Exists { module: ejection.module.clone() });
     }
     // The link to a manifest stays a link: what it leads to is replaced.
-    let manifest =
-        project.root.join(&ejection.file).canonicalize().map_err(failed(&ejection.file))?;
+    let manifest = project.root.join(&ejection.file).canonicalize().map_err(failed(&ejection.file))?;
     let staged = stage(&manifest, &ejection.bytes).map_err(failed(&ejection.file))?;
     let folder = project.root.join("tools");
     if !had_folder {
@@ -186,9 +185,8 @@ impl Placed {
     fn put(module: &Path, source: &str, force: bool) -> io::Result<Placed> {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = module.parent().unwrap_or(module);
-        let mut staged = tempfile::Builder::new()
-            .permissions(fs::Permissions::from_mode(0o666))
-            .tempfile_in(folder)?;
+        let mut staged =
+            tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder)?;
         staged.write_all(source.as_bytes())?;
         staged.as_file().sync_all()?;
         let mut before = None;

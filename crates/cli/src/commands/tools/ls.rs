@@ -7,7 +7,8 @@ use crate::project::Project;
 use crate::{Context, Exit, Outcome};
 
 /// Below the list of a project without a `tools:` key.
-const NO_KEY: &str = "beeuni.yaml has no `tools:` key, so sessions get every Beeuni tool. List them under `tools:` to choose.";
+const NO_KEY: &str =
+    "beeuni.yaml has no `tools:` key, so sessions get every Beeuni tool. List them under `tools:` to choose.";
 
 /// Instead of a list.
 const NO_TOOLS: &str = "(no tools)";

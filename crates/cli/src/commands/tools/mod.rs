@@ -1,5 +1,6 @@
 //! `beeuni tools`: what a project's sessions get. A new verb is a new file, a line in [`Command`] and one in [`run`].
 
+mod call;
 mod eject;
 mod ls;
 
@@ -12,12 +13,14 @@ use crate::{Context, Outcome};
 #[command(after_help = "Example:\n  beeuni tools ls")]
 pub(crate) enum Command {
     Ls(ls::Args),
+    Call(call::Args),
     Eject(eject::Args),
 }
 
 pub(crate) fn run(verb: Command, context: &mut Context) -> Outcome {
     match verb {
         Command::Ls(args) => ls::run(&args, context),
+        Command::Call(args) => call::run(&args, context),
         Command::Eject(args) => eject::run(&args, context),
     }
 }

@@ -1,0 +1,171 @@
+//! The desk at which a person follows a session: shows what happens, asks what is asked, hears Ctrl-C.
+
+use std::io::{self, BufRead as _, BufReader};
+
+use beeuni_daemon::{Daemon, Reader};
+use beeuni_protocol::event::{Event, EventBody, FinishReason, Reply};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::session::asking;
+use crate::session::view::View;
+use crate::ui::Input;
+use crate::{Context, Failure};
+
+/// How a turn ended for the one who waits for it.
+pub(crate) enum Ended {
+    /// By itself, or by the first Ctrl-C.
+    Turn(FinishReason),
+    /// By the second Ctrl-C: the program is to end.
+    Program,
+}
+
+/// Ctrl-C came first.
+pub(crate) struct Interrupted;
+
+/// One session on this terminal.
+pub(crate) struct Desk {
+    session: String,
+    json: bool,
+    events: Reader,
+    view: View,
+    /// Log lines to show.
+    lines: mpsc::Receiver<String>,
+    answers: mpsc::Receiver<String>,
+    /// One listener for the whole session: a Ctrl-C between two waits is not lost.
+    interrupts: Signal,
+}
+
+impl Desk {
+    /// Follows the session from now on, and reads standard input where a person types.
+    pub(crate) fn open(
+        daemon: &Daemon,
+        lines: mpsc::Receiver<String>,
+        json: bool,
+        context: &mut Context,
+    ) -> Result<Desk, Failure> {
+        Ok(Desk {
+            session: daemon.session().to_owned(),
+            json,
+            events: daemon.events(daemon.last_event()).map_err(Failure::failed)?,
+            view: View::new(daemon.session()),
+            lines,
+            answers: answers(context),
+            interrupts: signal(SignalKind::interrupt()).map_err(Failure::failed)?,
+        })
+    }
+
+    /// The next prompt that is typed; `None` after Ctrl-D.
+    pub(crate) async fn prompt(&mut self, context: &mut Context) -> Result<Option<String>, Interrupted> {
+        loop {
+            while let Ok(line) = self.lines.try_recv() {
+                context.ui.talk(line);
+            }
+            context.ui.talk_raw("\n> ");
+            match self.line().await? {
+                Some(line) if line.trim().is_empty() => {}
+                line => return Ok(line),
+            }
+        }
+    }
+
+    /// Shows a turn until it ends.
+    pub(crate) async fn turn(&mut self, daemon: &Daemon, context: &mut Context) -> Result<Ended, Failure> {
+        let mut stopping = false;
+        loop {
+            let event = tokio::select! {
+                biased;
+                Some(()) = self.interrupts.recv() => {
+                    if std::mem::replace(&mut stopping, true) {
+                        return Ok(Ended::Program);
+                    }
+                    daemon.stop().await;
+                    continue;
+                }
+                Some(line) = self.lines.recv() => {
+                    self.view.end_line(&mut context.ui);
+                    context.ui.talk(line);
+                    continue;
+                }
+                event = self.events.next() => event.map_err(Failure::failed)?,
+            };
+            let Some(event) = event else { return Ok(Ended::Turn(FinishReason::Interrupted)) };
+            if self.json {
+                context.ui.json_line(&event);
+            } else {
+                self.view.show(&mut context.ui, &event);
+            }
+            if let EventBody::TurnFinished { reason, .. } = &event.body
+                && event.session == self.session
+            {
+                return Ok(Ended::Turn(*reason));
+            }
+            match self.ask(&event, context).await {
+                Ok(None) => {}
+                // The turn may have ended meanwhile; then nothing is open any more.
+                Ok(Some((id, reply))) => drop(daemon.reply(&id, reply).await),
+                Err(Interrupted) => {
+                    stopping = true;
+                    daemon.stop().await;
+                }
+            }
+        }
+    }
+
+    /// Asks what an event asks, if it does and somebody is there; where nobody is, the harness has answered already.
+    async fn ask(
+        &mut self,
+        event: &Event,
+        context: &mut Context,
+    ) -> Result<Option<(String, Reply)>, Interrupted> {
+        if !context.stdin.terminal {
+            return Ok(None);
+        }
+        match &event.body {
+            EventBody::PermissionAsked { id, tool, patterns, .. } => {
+                self.view.end_line(&mut context.ui);
+                context.ui.talk_raw(&asking::permission(tool, patterns));
+                let line = self.line().await?;
+                Ok(Some((id.clone(), asking::permission_reply(line.as_deref()))))
+            }
+            EventBody::QuestionAsked { id, questions, .. } => {
+                self.view.end_line(&mut context.ui);
+                let mut answers = Vec::new();
+                for question in questions {
+                    context.ui.talk_raw(&asking::question(question));
+                    let line = self.line().await?.unwrap_or_default();
+                    answers.push(asking::question_reply(question, &line));
+                }
+                Ok(Some((id.clone(), Reply::Answers { answers })))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The next line that is typed; `None` after Ctrl-D.
+    async fn line(&mut self) -> Result<Option<String>, Interrupted> {
+        tokio::select! {
+            line = self.answers.recv() => Ok(line),
+            Some(()) = self.interrupts.recv() => Err(Interrupted),
+        }
+    }
+}
+
+/// Lines that a person types. Reading blocks, so a thread of its own does it, one line ahead of who asks. The thread is left
+/// behind at the end: nothing can interrupt its read.
+fn answers(context: &mut Context) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel(1);
+    if context.stdin.terminal {
+        let nothing = Input { reader: Box::new(io::empty()), terminal: true };
+        let input = std::mem::replace(&mut context.stdin, nothing);
+        std::thread::spawn(move || {
+            for line in BufReader::new(input.reader).lines() {
+                let Ok(line) = line else { return };
+                if sender.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    lines
+}
