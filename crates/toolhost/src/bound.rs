@@ -137,9 +137,16 @@ mod tests {
             assert!(out.len() < MAX_BYTES && line_count(&out) < MAX_LINES, "{}", line_count(&out));
             let (beginning, note) = out.rsplit_once("\n\n").unwrap();
             assert!(text.starts_with(beginning));
-            let size = format!("[Output truncated: {} bytes, {} lines. The whole", text.len(), line_count(&text));
+            let size =
+                format!("[Output truncated: {} bytes, {} lines. The whole", text.len(), line_count(&text));
             assert!(note.starts_with(&size), "{note}");
-            let file = note.split_once(" is in ").unwrap().1.split_once("; read it in parts or search it.]").unwrap().0;
+            let file = note
+                .split_once(" is in ")
+                .unwrap()
+                .1
+                .split_once("; read it in parts or search it.]")
+                .unwrap()
+                .0;
             assert_eq!(fs::read_to_string(file).unwrap(), text);
             assert!(file.starts_with(folder.join("ab-").to_str().unwrap()), "{file}");
             assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -160,7 +167,10 @@ mod tests {
         for name in ["link", "dangling", "file", "file/below", "open"] {
             let out = Bounder::new(temp.path().join(name)).bound("t", "x".repeat(60_000));
             assert!(out.len() < MAX_BYTES, "{name}");
-            assert!(out.contains("60000 bytes, 1 lines. The whole output could not be saved: "), "{name}: {out:.0}");
+            assert!(
+                out.contains("60000 bytes, 1 lines. The whole output could not be saved: "),
+                "{name}: {out:.0}"
+            );
         }
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "nothing is written through a link");
     }

@@ -77,7 +77,9 @@ pub enum CallFailure {
         reason: String,
     },
     /// Too many crashes.
-    #[error("{tool} is switched off after {crashes} crashes in a minute, until it is loaded again; the last: {last}")]
+    #[error(
+        "{tool} is switched off after {crashes} crashes in a minute, until it is loaded again; the last: {last}"
+    )]
     Quarantined {
         /// The tool.
         tool: String,

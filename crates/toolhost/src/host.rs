@@ -156,7 +156,9 @@ impl ToolHost {
             judged.await.unwrap_or_else(|error| Err(error.to_string())).map_err(&failed)?;
         match unchanged {
             Some(tool) => Ok(tool),
-            None => Tool::load(spec, order, self.launcher.clone()).await.map_err(|error| failed(error.message)),
+            None => {
+                Tool::load(spec, order, self.launcher.clone()).await.map_err(|error| failed(error.message))
+            }
         }
     }
 

@@ -55,7 +55,8 @@ impl LoadReport {
         if self.failed.is_empty() {
             return None;
         }
-        let lines = self.failed.iter().map(|tool| format!("\n  {} ({}): {}", tool.name, tool.path, tool.reason));
+        let lines =
+            self.failed.iter().map(|tool| format!("\n  {} ({}): {}", tool.name, tool.path, tool.reason));
         Some(format!("{NOT_LOADED_RECORD}:{}", lines.collect::<String>()))
     }
 }

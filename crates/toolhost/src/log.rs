@@ -138,7 +138,8 @@ impl Allowance {
         let text = String::from_utf8_lossy(line);
         let text = log.redactor.clean(text.trim_end());
         // A module must not be able to write what looks like another record, or to move a terminal's cursor.
-        let text: String = text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect();
+        let text: String =
+            text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect();
         let cut = text.floor_char_boundary(LONGEST_LINE);
         let more = if cut < text.len() { " …" } else { "" };
         log.info(&format!("[tools] {name}: {}{more}", &text[..cut]));

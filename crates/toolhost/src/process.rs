@@ -100,6 +100,8 @@ struct State {
     last_id: u32,
     /// `None` is a call that nobody waits for any more.
     calls: HashMap<u32, Option<oneshot::Sender<Answer>>>,
+    /// How many of `calls` are `None`.
+    stopped: usize,
     pings: HashMap<u32, oneshot::Sender<()>>,
     envs: Vec<(Arc<BTreeMap<String, String>>, u32)>,
     last_env: u32,
@@ -170,6 +172,7 @@ impl Process {
         let mut state = self.channel.state();
         if let Some(answer) = state.calls.get_mut(&id) {
             *answer = None;
+            state.stopped += 1;
             let _ = state.outbox.push(Kind::Abort, id, &[]);
             self.channel.flush(&mut state);
         }
@@ -189,6 +192,11 @@ impl Process {
         state.closing = true;
         self.channel.stop.cancel();
         true
+    }
+
+    /// Whether a stopped call is still in it, so that it may no longer turn.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.channel.state().stopped > 0
     }
 
     /// Whether no call is in it at all.
@@ -251,7 +259,8 @@ impl State {
             return Ok(*number);
         }
         let number = self.last_env.wrapping_add(1);
-        let payload = serde_json::to_vec(&Env { number, vars: (**env).clone() }).map_err(|_| NotSent::TooLong)?;
+        let payload =
+            serde_json::to_vec(&Env { number, vars: (**env).clone() }).map_err(|_| NotSent::TooLong)?;
         self.outbox.push(Kind::Env, 0, &[&payload]).map_err(|_| NotSent::TooLong)?;
         self.last_env = number;
         // The process overwrites the oldest, so the same one is forgotten here.
@@ -356,13 +365,16 @@ impl Channel {
     /// Acts on one frame.
     fn take(&self, frame: Frame) -> Result<(), Fault> {
         let broken = |what: &str| Fault::Broken(format!("it wrote {what} to its channel to the host"));
-        let Some(kind) = Kind::from_byte(frame.kind) else { return Err(broken("a frame of an unknown kind")) };
+        let Some(kind) = Kind::from_byte(frame.kind) else {
+            return Err(broken("a frame of an unknown kind"));
+        };
         let mut state = self.state();
         match kind {
             Kind::Result | Kind::Error => {
                 let Some(answer) = state.calls.remove(&frame.id) else {
                     return Err(broken("an answer to no call"));
                 };
+                state.stopped -= usize::from(answer.is_none());
                 drop(state);
                 let text = String::from_utf8(frame.payload).map_err(|_| broken("text that is not UTF-8"))?;
                 if let Some(answer) = answer {

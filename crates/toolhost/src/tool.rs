@@ -22,6 +22,8 @@ const RUNNING: usize = 64;
 const WAITING: usize = 256;
 /// How long a stopped call may take to see its signal.
 const GRACE: Duration = Duration::from_millis(250);
+/// While a stopped call is in a process, a new call goes there only if it shows life within this.
+const PROMPT: Duration = Duration::from_millis(10);
 /// A process that kept other calls past a grace is asked so often, and must answer within this.
 const PING_EVERY: Duration = Duration::from_secs(1);
 const PING_ANSWER: Duration = Duration::from_secs(2);
@@ -168,13 +170,24 @@ impl Tool {
 
     /// Sends the call to the process, which is started when there is none. What was sent once is not sent again.
     async fn send(self: &Arc<Self>, call: Call) -> Result<(Sent, Receiver<Answer>), CallFailure> {
-        let meta = CallMeta { session_id: call.session, agent: call.agent, directory: call.directory, env: 0 };
+        let meta =
+            CallMeta { session_id: call.session, agent: call.agent, directory: call.directory, env: 0 };
         loop {
             if let Some(process) = self.current() {
+                // A call must not be lost to a loop that somebody just stopped and that is not yet ended.
+                if process.is_doubtful() && !matches!(timeout(PROMPT, process.ping()).await, Ok(Ok(()))) {
+                    self.retire(&process);
+                    continue;
+                }
                 match process.begin(meta.clone(), &call.env, &call.arguments) {
                     Ok((id, answer)) => {
-                        let sent =
-                            Sent { tool: self.clone(), process, id, answered: false, runtime: Handle::current() };
+                        let sent = Sent {
+                            tool: self.clone(),
+                            process,
+                            id,
+                            answered: false,
+                            runtime: Handle::current(),
+                        };
                         return Ok((sent, answer));
                     }
                     Err(NotSent::TooLong) => return Err(CallFailure::TooLong(self.spec.name.clone())),
@@ -247,7 +260,9 @@ impl Tool {
         if slot.crashes.len() >= CRASHES && !slot.quarantined {
             slot.quarantined = true;
             let name = &self.spec.name;
-            self.launcher.log.warn(&format!("[tools] {name} is switched off after {CRASHES} crashes in a minute"));
+            self.launcher
+                .log
+                .warn(&format!("[tools] {name} is switched off after {CRASHES} crashes in a minute"));
         }
     }
 
@@ -351,7 +366,8 @@ async fn put_to_sleep(tool: Weak<Tool>, process: Weak<Process>) {
                 Instant::now() + idle
             } else {
                 let ours = |serving: &Serving| Arc::ptr_eq(&serving.process, &process);
-                let serving = if slot.serving.as_ref().is_some_and(ours) { slot.serving.take() } else { None };
+                let serving =
+                    if slot.serving.as_ref().is_some_and(ours) { slot.serving.take() } else { None };
                 drop(slot);
                 drop(serving);
                 tool.launcher.rest();

@@ -11,7 +11,10 @@ use crate::{ok, room, tool};
 async fn results_and_errors_read_as_the_contract_says() {
     let Some(room) = room() else { return };
     let report = room
-        .load(&[("t", tool("const o: any = {}; o.o = o; return await eval(`(async () => { ${args.run} })()`)"))])
+        .load(&[(
+            "t",
+            tool("const o: any = {}; o.o = o; return await eval(`(async () => { ${args.run} })()`)"),
+        )])
         .await;
     assert_eq!(report.failed, []);
     let failed = |text: &str| Err(CallFailure::Tool(text.to_owned()));
@@ -53,7 +56,10 @@ async fn arguments_and_context_are_fresh_and_untouched() {
         ("", "{},[]"),
         ("{}", "{},[]"),
         (r#"{"n":"5","extra":1}"#, r#"{"n":"5","extra":1},["n","extra"]"#),
-        (r#"{"__proto__":{"admin":true},"id":"1"}"#, r#"{"__proto__":{"admin":true},"id":"1"},["__proto__","id"]"#),
+        (
+            r#"{"__proto__":{"admin":true},"id":"1"}"#,
+            r#"{"__proto__":{"admin":true},"id":"1"},["__proto__","id"]"#,
+        ),
     ] {
         assert_eq!(room.call("t", arguments).await, Ok(format!("[{seen},{tail}")), "{arguments}");
     }
@@ -85,7 +91,10 @@ async fn long_outputs_are_cut_and_saved() {
         };
         assert!(out.len() < MAX_BYTES && out.lines().count() < 2_000, "{text}");
         let note = out.rsplit_once("\n\n").unwrap().1;
-        assert!(note.starts_with(&format!("[Output truncated: {bytes} bytes, {lines} lines. The whole")), "{note}");
+        assert!(
+            note.starts_with(&format!("[Output truncated: {bytes} bytes, {lines} lines. The whole")),
+            "{note}"
+        );
         let file = note.split_once(" is in ").unwrap().1.split_once(';').unwrap().0;
         assert_eq!(fs::metadata(file).unwrap().len(), bytes);
     }

@@ -7,7 +7,9 @@ use crate::{eventually, ok, room, spec, tool};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_is_that_calls_error_and_five_are_quarantine() {
     let Some(room) = room() else { return };
-    let report = room.load(&[("t", tool("if (args.code !== undefined) process.exit(args.code); return 'fine'"))]).await;
+    let report = room
+        .load(&[("t", tool("if (args.code !== undefined) process.exit(args.code); return 'fine'"))])
+        .await;
     assert_eq!(report.failed, []);
     for code in [7, 0, 1] {
         let failure = room.call("t", &format!("{{\"code\":{code}}}")).await.unwrap_err();
@@ -35,10 +37,30 @@ async fn every_way_to_break_is_told_apart() {
     let fd3 = "const w = (b) => require('fs').writeSync(3, Buffer.from(b)); ";
     for (name, body, code, words) in [
         ("abort", "process.abort()", "crashed", "was killed by signal"),
-        ("kill", "process.kill(process.pid, 'SIGKILL'); await Bun.sleep(60000)", "crashed", "signal 9 (SIGKILL)"),
-        ("junk", &format!("{fd3} w([255,255,255,255,1,1,1,1,1]); await Bun.sleep(60000)"), "protocol_error", "over the limit"),
-        ("kind", &format!("{fd3} w([5,0,0,0,99,1,0,0,0]); await Bun.sleep(60000)"), "protocol_error", "unknown kind"),
-        ("forged", &format!("{fd3} w([5,0,0,0,67,77,0,0,0]); await Bun.sleep(60000)"), "protocol_error", "an answer to no call"),
+        (
+            "kill",
+            "process.kill(process.pid, 'SIGKILL'); await Bun.sleep(60000)",
+            "crashed",
+            "signal 9 (SIGKILL)",
+        ),
+        (
+            "junk",
+            &format!("{fd3} w([255,255,255,255,1,1,1,1,1]); await Bun.sleep(60000)"),
+            "protocol_error",
+            "over the limit",
+        ),
+        (
+            "kind",
+            &format!("{fd3} w([5,0,0,0,99,1,0,0,0]); await Bun.sleep(60000)"),
+            "protocol_error",
+            "unknown kind",
+        ),
+        (
+            "forged",
+            &format!("{fd3} w([5,0,0,0,67,77,0,0,0]); await Bun.sleep(60000)"),
+            "protocol_error",
+            "an answer to no call",
+        ),
         ("half", &format!("{fd3} w([9,0,0,0,67]); await Bun.sleep(60000)"), "protocol_error", "unfinished"),
     ] {
         room.load(&[(name, tool(body)), ("good", tool("return 'good'"))]).await;
@@ -56,7 +78,10 @@ async fn every_way_to_break_is_told_apart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_without_end_names_the_limit() {
     let Some(room) = room() else { return };
-    room.write("tools/t.ts", tool("const all = []; for (;;) { all.push(new Uint8Array(8 << 20).fill(1)); await Bun.sleep(0) }"));
+    room.write(
+        "tools/t.ts",
+        tool("const all = []; for (;;) { all.push(new Uint8Array(8 << 20).fill(1)); await Bun.sleep(0) }"),
+    );
     let mut small = spec("t");
     small.limits = ToolLimits { memory: Some(256 << 20), ..ToolLimits::default() };
     room.load_specs(vec![small]).await;

@@ -51,7 +51,8 @@ async fn every_format_loads() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_load_says_why_and_keeps_nobody_from_loading() {
     let Some(room) = room() else { return };
-    std::fs::write(room.folder.path().join("outside.ts"), "export const secret = 1; export default {}").unwrap();
+    std::fs::write(room.folder.path().join("outside.ts"), "export const secret = 1; export default {}")
+        .unwrap();
     std::os::unix::fs::symlink("../../outside.ts", room.at("tools/link.ts")).unwrap();
     std::os::unix::fs::symlink("nowhere.ts", room.at("tools/dangling.ts")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", room.at("tools/zero.ts")).unwrap();
@@ -70,12 +71,20 @@ async fn what_does_not_load_says_why_and_keeps_nobody_from_loading() {
         ("folder", None, "it is not a regular file"),
         ("fifo", None, "it is not a regular file"),
         ("huge", None, "the file is too large: 52428800 bytes, at most 8388608"),
-        ("syntax", Some("export default {".into()), "Expected identifier but found end of file (tools/syntax.ts:1:"),
+        (
+            "syntax",
+            Some("export default {".into()),
+            "Expected identifier but found end of file (tools/syntax.ts:1:",
+        ),
         ("throws", Some("throw new Error('boom at import')".into()), "boom at import"),
         ("number", Some("throw 42".into()), "42"),
         ("bare", Some("export const tool = {}".into()), "no default export"),
         ("empty", Some(String::new()), "no default export"),
-        ("package", Some("import 'not-a-package'; export default {}".into()), "Cannot find package 'not-a-package' "),
+        (
+            "package",
+            Some("import 'not-a-package'; export default {}".into()),
+            "Cannot find package 'not-a-package' ",
+        ),
         ("zod", Some("import { z } from 'zod'; export default { z }".into()), "Cannot find package 'zod' "),
         ("relative", Some("import './nope'; export default {}".into()), "Cannot find module './nope' "),
         ("outside", Some("import { secret } from '../../outside.ts'; export default { secret }".into()), ""),
@@ -85,11 +94,27 @@ async fn what_does_not_load_says_why_and_keeps_nobody_from_loading() {
         ("text", Some(object("execute: 'fn'")), "execute is missing"),
         ("getter", Some("export default { get description() { throw new Error('nope') } }".into()), "nope"),
         ("proxy", Some("export default new Proxy({}, { get() { throw new Error('trap') } })".into()), "trap"),
-        ("exits", Some("process.exit(3); export default {}".into()), "the module's process exited with code 3 while loading"),
-        ("aborts", Some("process.abort(); export default {}".into()), "the module's process was killed by signal"),
-        ("hangs", Some("await new Promise(() => setInterval(() => {}, 1000)); export default {}".into()), "it did not finish loading within 10 s"),
+        (
+            "exits",
+            Some("process.exit(3); export default {}".into()),
+            "the module's process exited with code 3 while loading",
+        ),
+        (
+            "aborts",
+            Some("process.abort(); export default {}".into()),
+            "the module's process was killed by signal",
+        ),
+        (
+            "hangs",
+            Some("await new Promise(() => setInterval(() => {}, 1000)); export default {}".into()),
+            "it did not finish loading within 10 s",
+        ),
         ("loops", Some("for (;;); export default {}".into()), "it did not finish loading within 10 s"),
-        ("junk", Some("require('fs').writeSync(3, 'junk junk junk'); await new Promise(() => {})".into()), "the module's process was ended: it "),
+        (
+            "junk",
+            Some("require('fs').writeSync(3, 'junk junk junk'); await new Promise(() => {})".into()),
+            "the module's process was ended: it ",
+        ),
         ("ok_b", Some(tool("return 'b'")), ""),
     ];
     for (name, text, _) in &cases {
@@ -110,11 +135,17 @@ async fn what_does_not_load_says_why_and_keeps_nobody_from_loading() {
     }
     assert_eq!(room.log.all().matches(NOT_LOADED_RECORD).count(), 1);
     let states = room.host.status().tools;
-    assert_eq!(states.iter().filter(|tool| matches!(tool.state, ToolState::Failed(_))).count(), cases.len() - 2);
+    assert_eq!(
+        states.iter().filter(|tool| matches!(tool.state, ToolState::Failed(_))).count(),
+        cases.len() - 2
+    );
     assert_eq!(room.call("ok_a", "{}").await, ok("a"));
     assert_eq!(room.call("ok_b", "{}").await, ok("b"));
     let refused = room.call("throws", "{}").await.unwrap_err();
-    assert_eq!((refused.code(), refused.to_string().as_str()), ("not_loaded", "no tool named throws is loaded"));
+    assert_eq!(
+        (refused.code(), refused.to_string().as_str()),
+        ("not_loaded", "no tool named throws is loaded")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,4 +166,29 @@ async fn the_checkout_cannot_change_how_bun_starts() {
     room.write("preload.ts", "process.env.PRELOADED = '1'");
     room.load(&[("t", tool("return Object.keys(process.env).sort().join()"))]).await;
     assert_eq!(room.call("t", "").await, ok("HOME,PATH,TMPDIR,TZ"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn zod_works_from_the_checkouts_own_node_modules() {
+    let Some(room) = room() else { return };
+    let zod = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../node_modules/zod");
+    if !zod.exists() {
+        return eprintln!("skipped: no zod; run `npm ci` at the root");
+    }
+    std::fs::create_dir(room.at("node_modules")).unwrap();
+    let copied = Command::new("cp").arg("-rL").args([zod, room.at("node_modules/zod")]).output().unwrap();
+    assert!(copied.status.success());
+    let text = "import { z } from 'zod'; let n = 0; export default { description: 'd', \
+        parameters: z.toJSONSchema(z.object({ city: z.string() })), execute: () => String(++n) }";
+    let report = room.load(&[("t", text.into())]).await;
+    assert_eq!(report.failed, []);
+    let schema: serde_json::Value = serde_json::from_str(report.loaded[0].parameters.get()).unwrap();
+    assert_eq!((schema["type"].as_str(), schema["required"][0].as_str()), (Some("object"), Some("city")));
+    assert_eq!(room.call("t", "{}").await, ok("1"));
+    room.reload(&["t"]).await;
+    assert_eq!(room.call("t", "{}").await, ok("2"), "unchanged, so kept");
+    room.write("node_modules/zod/package.json", "{}");
+    let report = room.reload(&["t"]).await;
+    assert!(report.failed.is_empty() || report.failed[0].reason.starts_with("Cannot find package 'zod'"));
+    assert_ne!(room.call("t", "{}").await, ok("3"), "a package is part of the module");
 }

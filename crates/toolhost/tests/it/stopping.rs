@@ -81,6 +81,19 @@ async fn a_tool_that_does_not_is_killed_when_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_right_after_a_stop_is_not_lost() {
+    let Some(room) = room() else { return };
+    room.load(&[("t", tool(BODY))]).await;
+    for round in 0..3 {
+        let call = running(&room, &round.to_string(), "loop").await;
+        call.cancel.cancel();
+        assert_eq!(call.task.await.unwrap(), Err(CallFailure::Aborted));
+        assert_ne!(pid(&room).await, call.pid, "within the grace");
+        eventually("it is gone", || !lives(&call.pid)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn other_calls_in_the_process_live_on() {
     let Some(room) = room() else { return };
     room.load(&[("t", tool(BODY))]).await;
@@ -137,7 +150,10 @@ async fn too_many_calls_are_refused_and_the_rest_answered() {
     room.load(&[("t", tool(BODY))]).await;
     let arguments = "{\"id\":\"all\",\"how\":\"wait\"}";
     let calls: Vec<_> = (0..400).map(|_| room.begin(room.request("t", arguments))).collect();
-    eventually("some are refused", || calls.iter().filter(|call| call.is_finished()).count() == 400 - 64 - 256).await;
+    eventually("some are refused", || {
+        calls.iter().filter(|call| call.is_finished()).count() == 400 - 64 - 256
+    })
+    .await;
     room.write("all.go", "");
     let mut answered = 0;
     for call in calls {

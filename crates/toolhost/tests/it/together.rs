@@ -50,7 +50,10 @@ async fn bad_modules_cost_good_ones_nothing() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let eaten = eats.await.unwrap().unwrap_err().to_string();
-    assert_eq!(eaten, "eats was killed during the call: it used more than its 512 MiB of memory (limits.memory)");
+    assert_eq!(
+        eaten,
+        "eats was killed during the call: it used more than its 512 MiB of memory (limits.memory)"
+    );
     assert_eq!(exits.await.unwrap().unwrap_err().to_string(), "exits exited with code 4 during the call");
     stop_loop.cancel();
     assert_eq!(looping.await.unwrap().unwrap_err().code(), "aborted");
