@@ -80,7 +80,8 @@ pub(crate) async fn run(
     let mut child = Spawner::start().map_err(ProgramError::Start)?.spawn(spec).await?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let all = async {
-        let (stdout, stderr, exit) = tokio::join!(keep(out, MAX_OUT, false), keep(err, MAX_ERR, true), child.wait());
+        let (stdout, stderr, exit) =
+            tokio::join!(keep(out, MAX_OUT, false), keep(err, MAX_ERR, true), child.wait());
         Ran { exit, stdout, stderr: String::from_utf8_lossy(&stderr).trim_end().to_owned() }
     };
     match time {

@@ -25,7 +25,8 @@ impl Untracked {
     /// What is wrong with declaring it, and what to do.
     pub(crate) fn message(&self) -> String {
         let path = &self.path;
-        let (what, todo) = if self.ignored { ("ignores", "git add --force") } else { ("does not track", "git add") };
+        let (what, todo) =
+            if self.ignored { ("ignores", "git add --force") } else { ("does not track", "git add") };
         format!("Git {what} \"{path}\", and a release holds only files that Git tracks: run `{todo} {path}`.")
     }
 }
@@ -44,7 +45,9 @@ pub(crate) async fn untracked(root: &Path, paths: &[&str], env: &BTreeMap<String
         let args = ["--others", "--ignored", "--exclude-standard"];
         let ignored = ls_files(&git, root, &args, &missing, env).await.unwrap_or_default();
         found.extend(
-            missing.into_iter().map(|path| Untracked { path: path.to_owned(), ignored: ignored.contains(path) }),
+            missing
+                .into_iter()
+                .map(|path| Untracked { path: path.to_owned(), ignored: ignored.contains(path) }),
         );
     }
     found
@@ -58,11 +61,14 @@ async fn ls_files(
     env: &BTreeMap<String, String>,
 ) -> Option<BTreeSet<String>> {
     // A stranger's checkout can name a program as its file monitor: looking at it must not run that.
-    let mut args = vec!["-c", "core.fsmonitor=false", "--literal-pathspecs", "--no-optional-locks", "ls-files", "-z"];
+    let mut args =
+        vec!["-c", "core.fsmonitor=false", "--literal-pathspecs", "--no-optional-locks", "ls-files", "-z"];
     args.extend(which);
     args.push("--");
     args.extend(paths);
-    let Ok(Ran { exit, stdout, .. }) = program::run(git, &args, env, root, Some(TIME)).await else { return None };
+    let Ok(Ran { exit, stdout, .. }) = program::run(git, &args, env, root, Some(TIME)).await else {
+        return None;
+    };
     let names = stdout.split(|byte| *byte == 0).filter_map(|name| String::from_utf8(name.to_vec()).ok());
     exit.success().then(|| names.collect())
 }

@@ -6,7 +6,9 @@ use crate::{Context, Exit, Outcome};
 
 /// Print completions for a shell
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  beeuni completions bash > ~/.local/share/bash-completion/completions/beeuni")]
+#[command(
+    after_help = "Example:\n  beeuni completions bash > ~/.local/share/bash-completion/completions/beeuni"
+)]
 pub(crate) struct Args {
     /// Which shell
     shell: Shell,

@@ -103,7 +103,8 @@ async fn opencode(context: &Context) -> Check {
             Err(error) => (false, error.to_string()),
         },
     };
-    let todo = (!present).then(|| "only the standard harness needs it; the experimental one is built in".to_owned());
+    let todo =
+        (!present).then(|| "only the standard harness needs it; the experimental one is built in".to_owned());
     Check { name: "OpenCode", present, required: false, detail, todo }
 }
 
@@ -116,7 +117,8 @@ async fn git(context: &Context) -> Check {
             Err(error) => (false, error.to_string()),
         },
     };
-    let todo = (!present).then(|| "install git: without it nothing can say which files a release would lack".to_owned());
+    let todo = (!present)
+        .then(|| "install git: without it nothing can say which files a release would lack".to_owned());
     Check { name: "git", present, required: false, detail, todo }
 }
 
@@ -153,7 +155,9 @@ fn bwrap(context: &Context) -> Check {
         present: found.is_some(),
         required: false,
         detail: found.as_ref().map_or("not on PATH".to_owned(), |path| path.display().to_string()),
-        todo: found.is_none().then(|| "nothing here needs it; it gives a session's box its own /workspace".to_owned()),
+        todo: found
+            .is_none()
+            .then(|| "nothing here needs it; it gives a session's box its own /workspace".to_owned()),
     }
 }
 
@@ -162,8 +166,13 @@ fn model(context: &Context) -> Check {
     let project = Project::find(context, None).ok();
     let default = project.as_ref().and_then(|project| project.judged.manifest.models.default.clone());
     let declared = BTreeMap::new();
-    let asked =
-        Asked { flag: None, agent: None, default: default.as_deref(), declared: &declared, env: &context.env };
+    let asked = Asked {
+        flag: None,
+        agent: None,
+        default: default.as_deref(),
+        declared: &declared,
+        env: &context.env,
+    };
     match beeuni_models::choose(&asked) {
         Ok(choice) => {
             Check { name: "model", present: true, required: false, detail: choice.name, todo: choice.warning }

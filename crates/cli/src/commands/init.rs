@@ -56,7 +56,8 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
         }
         context.ui.data(format_args!("  {}   {name}", if wrote { "wrote" } else { "kept " }));
     }
-    let go = if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
+    let go =
+        if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
     context.ui.data(format_args!(
         "\nNext:\n  1. {go}beeuni tools ls\n  2. Switch on the sample tool: take the `#` off its line in beeuni.yaml.\n  \
          3. beeuni validate"
@@ -72,8 +73,7 @@ fn write_new(path: &Path, content: &str) -> io::Result<bool> {
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder)?;
     // The umask narrows the mode as it does for any new file.
-    let mut file =
-        tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
     file.write_all(content.as_bytes())?;
     match file.persist_noclobber(path) {
         Ok(_) => Ok(true),

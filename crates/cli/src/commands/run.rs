@@ -79,9 +79,11 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
     let sessions = sessions_folder(context, &project)?;
     let session = session_id(args.resume, &sessions, context.now)?;
     let log = sessions.join(&session).join("log");
-    let local = Local::prepare(context, &project, variables.secrets, Some(&log), Level::Warn)?;
     let runner = Runner { json: args.json, agent, first, log };
-    block_on(runner.run(local, &project, models, session, sessions, context))
+    block_on(async {
+        let local = Local::prepare(context, &project, variables.secrets, Some(&runner.log), Level::Warn)?;
+        runner.run(local, &project, models, session, sessions, context).await
+    })
 }
 
 /// The prompt, where there is one at the start; none means that each line of a terminal is one.

@@ -24,12 +24,30 @@ const UNFINISHED: &str = ".setup-";
 const MEANINGS: [(&str, &str); 8] = [
     ("ENOSPC", "the disk is full: make room and run `beeuni setup` again"),
     ("EACCES", "npm may not write there: look at who owns the folder that npm names"),
-    ("EINTEGRITY", "the registry sent other bytes than the lock pins: clear npm's cache, or change the registry"),
-    ("E404", "the registry does not have the pinned package: does npm use a mirror (`npm config get registry`)?"),
-    ("ENOTFOUND", "npm cannot reach its registry: is this machine online, does it need a proxy (HTTPS_PROXY)?"),
-    ("EAI_AGAIN", "npm cannot reach its registry: is this machine online, does it need a proxy (HTTPS_PROXY)?"),
-    ("ECONNREFUSED", "npm cannot reach its registry: is this machine online, does it need a proxy (HTTPS_PROXY)?"),
-    ("ETIMEDOUT", "npm cannot reach its registry: is this machine online, does it need a proxy (HTTPS_PROXY)?"),
+    (
+        "EINTEGRITY",
+        "the registry sent other bytes than the lock pins: clear npm's cache, or change the registry",
+    ),
+    (
+        "E404",
+        "the registry does not have the pinned package: does npm use a mirror (`npm config get registry`)?",
+    ),
+    (
+        "ENOTFOUND",
+        "npm cannot reach its registry: is this machine online, does it need a proxy (HTTPS_PROXY)?",
+    ),
+    (
+        "EAI_AGAIN",
+        "npm cannot reach its registry: is this machine online, does it need a proxy (HTTPS_PROXY)?",
+    ),
+    (
+        "ECONNREFUSED",
+        "npm cannot reach its registry: is this machine online, does it need a proxy (HTTPS_PROXY)?",
+    ),
+    (
+        "ETIMEDOUT",
+        "npm cannot reach its registry: is this machine online, does it need a proxy (HTTPS_PROXY)?",
+    ),
 ];
 
 /// Install the pinned Bun, which tools run in
@@ -108,10 +126,8 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
         } else {
             context.ui.talk(format_args!("Installing Bun {pinned} with npm…"));
             sweep(&parent, lock.as_ref());
-            let unfinished = tempfile::Builder::new()
-                .prefix(UNFINISHED)
-                .tempdir_in(&parent)
-                .map_err(write(&parent))?;
+            let unfinished =
+                tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&parent).map_err(write(&parent))?;
             install(unfinished.path(), &pinned, &context.env).await?;
             // A folder that is there holds a Bun that does not run: it makes way.
             if folder.symlink_metadata().is_ok() {
@@ -170,8 +186,14 @@ async fn install(folder: &Path, pinned: &str, env: &BTreeMap<String, String>) ->
     // Bun is an optional dependency, so that npm takes the package of this machine alone: a user's setting that omits
     // those must not decide here.
     let args = [
-        "ci", "--omit=dev", "--include=optional", "--ignore-scripts", "--no-audit", "--no-fund",
-        "--no-update-notifier", "--loglevel=verbose",
+        "ci",
+        "--omit=dev",
+        "--include=optional",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--no-update-notifier",
+        "--loglevel=verbose",
     ];
     let ran = program::run(&npm, &args, env, folder, Some(NPM_TIME)).await.map_err(SetupError::Start)?;
     if !ran.exit.success() {
@@ -196,9 +218,8 @@ async fn install(folder: &Path, pinned: &str, env: &BTreeMap<String, String>) ->
 
 /// The lines, the last few, in which npm says what went wrong.
 fn told(stderr: &str) -> Option<String> {
-    let is_telling = |line: &&str| {
-        line.starts_with("npm error") || MEANINGS.iter().any(|(sign, _)| line.contains(sign))
-    };
+    let is_telling =
+        |line: &&str| line.starts_with("npm error") || MEANINGS.iter().any(|(sign, _)| line.contains(sign));
     let lines: Vec<&str> = stderr.lines().filter(is_telling).collect();
     (!lines.is_empty()).then(|| lines[lines.len().saturating_sub(8)..].join("\n"))
 }

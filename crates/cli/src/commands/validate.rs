@@ -1,8 +1,14 @@
 //! `beeuni validate`.
 
-use beeuni_manifest::{Finding, Judged, Severity, ToolSource};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use beeuni_daemon::Door;
+use beeuni_manifest::{Finding, Harness, Judged, Severity, ToolSource};
+use beeuni_toolhost::Level;
 use serde::Serialize;
 
+use crate::local::Local;
 use crate::project::Project;
 use crate::tracked::untracked;
 use crate::{Context, Exit, Failure, Outcome, find_bun};
@@ -136,12 +142,17 @@ async fn unloadable(project: &Project, context: &mut Context) -> Result<Vec<Find
     if !has_modules {
         return Ok(Vec::new());
     }
-    let _bun = match find_bun(&context.env) {
-        Ok(bun) => bun,
-        Err(missing) => {
-            context.ui.talk(format_args!("The modules were not loaded: {missing} (run `beeuni setup`)."));
-            return Ok(Vec::new());
-        }
-    };
-    Ok(Vec::new())
+    if let Err(missing) = find_bun(&context.env) {
+        context.ui.talk(format_args!("The modules were not loaded: {missing}. Run `beeuni setup`."));
+        return Ok(Vec::new());
+    }
+    let local = Local::prepare(context, project, BTreeMap::new(), None, Level::Warn)?;
+    let manifest = Arc::new(project.judged.manifest.clone());
+    let (_door, report) = Door::open(local.hosting.clone(), manifest, Harness::Experimental, None)
+        .await
+        .map_err(Failure::failed)?;
+    let known =
+        |name: &str| project.judged.findings.iter().any(|known| known.path == format!("tools.{name}"));
+    let failed = report.failed.into_iter().filter(|tool| !known(&tool.name));
+    Ok(failed.map(|tool| project.about_tool(Severity::Error, &tool.name, tool.reason)).collect())
 }

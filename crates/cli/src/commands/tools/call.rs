@@ -49,8 +49,10 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
     project.startable(context)?;
     let agent = args.agent.clone().unwrap_or_else(|| project.judged.manifest.default_agent.clone());
     may_call(&project, &agent, &args.name)?;
-    let local = Local::prepare(context, &project, variables.secrets, None, Level::Info)?;
-    let outcome = block_on(call(local, &project, &agent, &args.name, arguments, context))?;
+    let outcome = block_on(async {
+        let local = Local::prepare(context, &project, variables.secrets, None, Level::Info)?;
+        call(local, &project, &agent, &args.name, arguments, context).await
+    })?;
     let (exit, json) = match &outcome {
         Ok(output) => (Exit::Fine, json!({ "output": output })),
         Err(CallError::Aborted) => (Exit::Stopped, json!({ "error": CallError::Aborted.to_string() })),

@@ -1,0 +1,5 @@
+export default {
+  description: 'A module that loads.',
+  parameters: { type: 'object' },
+  execute: () => 'ok',
+}
