@@ -76,7 +76,7 @@ pub(crate) fn private_folder(path: &Path) -> Result<(), Failure> {
 }
 
 impl Local {
-    /// Prepares a box for this project. The log goes to `log_file` whole, and to [`Local::lines`] from `shown` upwards.
+    /// Prepares a box for this project, inside a tokio runtime. The log goes to `log_file` whole, and to [`Local::lines`] from `shown` upwards.
     pub(crate) fn prepare(
         context: &Context,
         project: &Project,
