@@ -23,7 +23,7 @@ const WAITING: usize = 256;
 /// How long a stopped call may take to see its signal.
 const GRACE: Duration = Duration::from_millis(250);
 /// While a stopped call is in a process, a new call goes there only if it shows life within this.
-const PROMPT: Duration = Duration::from_millis(10);
+const PROMPT: Duration = Duration::from_millis(5);
 /// A process that kept other calls past a grace is asked so often, and must answer within this.
 const PING_EVERY: Duration = Duration::from_secs(1);
 const PING_ANSWER: Duration = Duration::from_secs(2);
