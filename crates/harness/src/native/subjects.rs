@@ -23,31 +23,40 @@ fn or_any(subjects: Vec<String>) -> Vec<String> {
     if subjects.is_empty() { vec!["*".to_owned()] } else { subjects }
 }
 
-/// The pages of a comma list, as the tool itself takes it apart: a comma parts two pages only before a scheme, so one
-/// inside a URL survives. A list is read as JavaScript would turn it into text.
+/// The pages of a list, taken apart as the Beeuni tool does it: white space parts them, a comma only before another
+/// http(s) address, as addresses may hold commas; what has no scheme is parted at each comma and read as https.
 fn urls(value: &Value) -> Vec<String> {
     let text = match value.get("urls") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => {
             let part = |part: &Value| part.as_str().map_or_else(|| part.to_string(), str::to_owned);
-            parts.iter().map(part).collect::<Vec<_>>().join(",")
+            parts.iter().map(part).collect::<Vec<_>>().join(" ")
         }
         _ => return Vec::new(),
     };
     let mut found: Vec<String> = Vec::new();
-    for part in text.split(',') {
-        let starts = part.trim_start().split_once("://").is_some_and(|(scheme, _)| {
-            !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-        });
-        match found.last_mut() {
-            Some(before) if !starts => {
-                before.push(',');
-                before.push_str(part);
+    for word in text.split_whitespace() {
+        let mut in_address = false;
+        for part in word.split(',').filter(|part| !part.is_empty()) {
+            let starts = is_web(part);
+            match found.last_mut() {
+                Some(before) if in_address && !starts => {
+                    before.push(',');
+                    before.push_str(part);
+                }
+                _ => found.push(part.to_owned()),
             }
-            _ => found.push(part.to_owned()),
+            in_address |= starts;
         }
     }
-    found.iter().map(|url| page(url)).filter(|url| !url.is_empty()).collect()
+    let whole = |url: &String| if url.contains(':') { page(url) } else { page(&format!("https://{url}")) };
+    found.iter().map(whole).collect()
+}
+
+fn is_web(text: &str) -> bool {
+    let starts =
+        |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    starts("http://") || starts("https://")
 }
 
 /// An address as everything that fetches it reads it, so that no spelling of a host passes by a rule. What does not
@@ -101,7 +110,12 @@ mod tests {
         );
         check("scrape_webpage", r#"{"urls":"https://ok","urls":"https://evil"}"#, &["https://evil/"]);
         check("scrape_webpage", r#"{"urls":"HTTPS://Evil.TEST:443/./a"}"#, &["https://evil.test/a"]);
-        check("scrape_webpage", r#"{"urls":" evil.test"}"#, &["evil.test"]);
+        check("scrape_webpage", r#"{"urls":" evil.test,b.de/x"}"#, &["https://evil.test/", "https://b.de/x"]);
+        check(
+            "scrape_webpage",
+            r#"{"urls":"https://a.de/x https://b.de ,,http://c.de,"}"#,
+            &["https://a.de/x", "https://b.de/", "http://c.de/"],
+        );
         check("scrape_webpage", r#"{"urls":7}"#, &["*"]);
         check("scrape_webpage", "{}", &["*"]);
     }
