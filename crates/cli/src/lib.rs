@@ -6,6 +6,7 @@
 mod commands;
 mod env_file;
 mod error;
+mod loading;
 mod local;
 mod program;
 mod project;

@@ -1,17 +1,12 @@
 //! `beeuni validate`.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use beeuni_daemon::Door;
-use beeuni_manifest::{Finding, Harness, Judged, Severity, ToolSource};
-use beeuni_toolhost::Level;
+use beeuni_manifest::{Finding, Judged, Severity, ToolSource};
 use serde::Serialize;
 
-use crate::local::Local;
+use crate::loading::load;
 use crate::project::Project;
 use crate::tracked::untracked;
-use crate::{Context, Exit, Failure, Outcome, find_bun};
+use crate::{Context, Exit, Failure, Outcome};
 
 /// Check beeuni.yaml, and that each tool's module loads
 #[derive(Debug, clap::Args)]
@@ -142,17 +137,12 @@ async fn unloadable(project: &Project, context: &mut Context) -> Result<Vec<Find
     if !has_modules {
         return Ok(Vec::new());
     }
-    if let Err(missing) = find_bun(&context.env) {
-        context.ui.talk(format_args!("The modules were not loaded: {missing}. Run `beeuni setup`."));
-        return Ok(Vec::new());
-    }
-    let local = Local::prepare(context, project, BTreeMap::new(), None, Level::Warn)?;
-    let manifest = Arc::new(project.judged.manifest.clone());
-    let (_door, report) = Door::open(local.hosting.clone(), manifest, Harness::Experimental, None)
-        .await
-        .map_err(Failure::failed)?;
-    let known =
-        |name: &str| project.judged.findings.iter().any(|known| known.path == format!("tools.{name}"));
-    let failed = report.failed.into_iter().filter(|tool| !known(&tool.name));
+    let Some(report) = load(project, context).await? else { return Ok(Vec::new()) };
+    // What the manifest is already wrong about is not told a second time in the loader's words.
+    let told = |name: &str| {
+        let path = format!("tools.{name}");
+        project.judged.findings.iter().any(|known| known.severity == Severity::Error && known.path == path)
+    };
+    let failed = report.failed.into_iter().filter(|tool| !told(&tool.name));
     Ok(failed.map(|tool| project.about_tool(Severity::Error, &tool.name, tool.reason)).collect())
 }

@@ -89,6 +89,31 @@ fn s3_json() {
 }
 
 #[test]
+fn long_says_what_loads() {
+    let project = project(
+        "tools:\n  show: beeuni:show\n  good: tools/good.ts\n  bad: tools/bad.ts\nlimits:\n  tools:\n    \
+         good: {network: false, memory: 256MiB}\n",
+    );
+    project.write("tools/good.ts", MODULE).write("tools/bad.ts", "throw new Error('boom')\n");
+    insta::assert_snapshot!(beeuni(&project, &["tools", "ls", "--long"]), @r"
+    exit 0
+    --- stdout
+    NAME  KIND     SOURCE         FILE           STATE  SANDBOX
+    show  beeuni   beeuni:show    beeuni.yaml:2  loads  standard
+    good  project  tools/good.ts  beeuni.yaml:3  loads  no network, memory 256 MiB
+    bad   project  tools/bad.ts   beeuni.yaml:4  fails  standard
+
+    Removed Beeuni tools: web_search, image_search, scrape_webpage, memory
+    Add `<name>: beeuni:<name>` under `tools:` to get one back.
+    --- stderr
+    ");
+    let json = beeuni(&project, &["tools", "ls", "--long", "--json"]);
+    let expected = "\"source\": \"tools/bad.ts\",\n      \"file\": \"beeuni.yaml\",\n      \"line\": 4,\n      \
+                    \"state\": \"fails\",\n      \"reason\": \"boom\"\n";
+    assert!(json.contains(expected), "{json}");
+}
+
+#[test]
 fn what_is_wrong_is_told_beside_the_list() {
     let broken = project("tools: {show: beeuni:show, bash: tools/b.ts}\n");
     let told = beeuni(&broken, &["tools", "ls", "--json"]);

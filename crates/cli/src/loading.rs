@@ -1,0 +1,26 @@
+//! Loads a project's modules the way a session does, and lets them go again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use beeuni_daemon::Door;
+use beeuni_manifest::Harness;
+use beeuni_toolhost::{Level, LoadReport};
+
+use crate::local::Local;
+use crate::project::Project;
+use crate::{Context, Failure, find_bun};
+
+/// What loads and what does not (M7). `None` without a Bun, which one line on standard error says.
+pub(crate) async fn load(project: &Project, context: &mut Context) -> Result<Option<LoadReport>, Failure> {
+    if let Err(missing) = find_bun(&context.env) {
+        context.ui.talk(format_args!("The modules were not loaded: {missing}. Run `beeuni setup`."));
+        return Ok(None);
+    }
+    let local = Local::prepare(context, project, BTreeMap::new(), None, Level::Warn)?;
+    let manifest = Arc::new(project.judged.manifest.clone());
+    let (_door, report) = Door::open(local.hosting.clone(), manifest, Harness::Experimental, None)
+        .await
+        .map_err(Failure::failed)?;
+    Ok(Some(report))
+}
