@@ -61,7 +61,7 @@ fn it_installs_once() {
 
 #[test]
 fn two_at_once_install_once() {
-    let project = machine(&format!("sleep 0.2\n{GOOD}"));
+    let project = machine(GOOD);
     let told: Vec<String> = std::thread::scope(|scope| {
         let both: Vec<_> = (0..2).map(|_| scope.spawn(|| setup(&project, &[]))).collect();
         both.into_iter().map(|one| one.join().unwrap()).collect()
