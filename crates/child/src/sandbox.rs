@@ -12,7 +12,7 @@ use seccompiler::{
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Programs, libraries and the kernel's public facts. Not `/etc`, `/opt`, `/var`, `/run`, `/home` or `/root`:
@@ -175,7 +175,10 @@ impl Confinement {
             }
             false => Vec::new(),
         };
-        Ok(Confinement { ruleset: ruleset.into(), filters })
+        // The child puts its own descriptors at 0 to 3 before it confines itself: a ruleset there would be lost.
+        let ruleset: Option<OwnedFd> = ruleset.into();
+        let ruleset = ruleset.map(|low| crate::sys::move_up(low.as_fd())).transpose()?;
+        Ok(Confinement { ruleset, filters })
     }
 }
 
@@ -273,3 +276,18 @@ const NO_X32: [sock_filter; 3] = [
         k: libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn the_ruleset_is_out_of_the_childs_way() {
+        // Test programs start with 3 free, which is where a new descriptor lands.
+        for _ in 0..8 {
+            let confinement = Confinement::new(&Sandbox::default(), Path::new("/bin/sh")).unwrap();
+            assert!(confinement.ruleset.is_none_or(|ruleset| ruleset.as_raw_fd() >= 10));
+        }
+    }
+}
