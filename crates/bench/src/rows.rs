@@ -10,7 +10,7 @@ pub fn run() -> Result<()> {
     let filter = std::env::args().nth(1).unwrap_or_default();
     let wanted = |name: &str| name.contains(&filter);
     println!("Times are of this machine and this run: read the ratios.");
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
         let spawner = Spawner::start()?;
         // Memory first: the other rows leave buffers behind.

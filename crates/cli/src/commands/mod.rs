@@ -77,10 +77,14 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the asynchronous part of a command to its end. What still reads or waits in the background is left behind.
+/// Runs the asynchronous part of a command to its end. One worker: calls are short exchanges with processes, and waking a
+/// second thread for each costs more than it brings. What still reads or waits in the background is left behind.
 fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::failed)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(Failure::failed)?;
     let result = runtime.block_on(future);
     runtime.shutdown_background();
     result

@@ -73,7 +73,13 @@ pub fn read(files: &dyn Files, root: &str, context: &Context) -> Judged {
         findings.sort_by_key(by_place);
         let message = format!("{more} more findings are not shown");
         let place = sources.place(root, 0);
-        findings.push(Finding { severity: Severity::Warning, path: String::new(), message, place, span: 0..0 });
+        findings.push(Finding {
+            severity: Severity::Warning,
+            path: String::new(),
+            message,
+            place,
+            span: 0..0,
+        });
     }
     Judged { manifest, findings, sources, readable }
 }

@@ -63,7 +63,8 @@ pub(super) fn check(
         for (at, name) in &names.tools {
             let message = if !known.contains(name) {
                 // Past the number that is kept, nearness is not worth its time.
-                let hint = if reader.findings.len() < MAX_FINDINGS { known.suggest(name) } else { String::new() };
+                let hint =
+                    if reader.findings.len() < MAX_FINDINGS { known.suggest(name) } else { String::new() };
                 unknown_text(name) + &hint
             } else if is_beeuni_tool(name) && !known.loaded.contains(*name) && !known.declared.contains(name)
             {
