@@ -12,12 +12,11 @@ use beeuni_harness::{AgentSetup, Harness as _, HarnessError, Prompt, Setup, Skil
 use beeuni_manifest::{Agent, Files, Harness, Manifest, skill_description};
 use beeuni_models::Model;
 use beeuni_protocol::event::Reply;
-use beeuni_toolhost::{HostError, LoadReport, Status};
+use beeuni_toolhost::{HostError, LoadReport, Redactor, Status};
 use thiserror::Error;
 
 use crate::door::{Door, Hosting};
 use crate::journal::{Clock, Journal, Reader, private_folder};
-use crate::secrets::Secrets;
 
 /// What a daemon is started with.
 pub struct Start<'a> {
@@ -76,7 +75,8 @@ impl Daemon {
         let at = |source| StartError::Folder { path: folder.clone(), source };
         private_folder(&folder).map_err(at)?;
         let lock = lock(&folder).map_err(at)?.ok_or_else(|| StartError::InUse(session.clone()))?;
-        let secrets = Secrets::new(hosting.environment.private_values().iter().cloned());
+        let secrets = Redactor::default();
+        secrets.set(hosting.environment.private_values().iter().cloned());
         let clock: Clock = Arc::new(move || millis(now()));
         let journal = Journal::open(&folder.join("events.jsonl"), secrets, clock).map_err(at)?;
 

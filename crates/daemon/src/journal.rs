@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use beeuni_harness::Listener;
 use beeuni_protocol::event::{Event, EventBody, FinishReason};
+use beeuni_toolhost::Redactor;
 use tokio::sync::watch;
 
-use crate::secrets::{Secrets, StreamFilter};
+use crate::secrets::{StreamFilter, hide};
 
 /// Milliseconds since the Unix epoch.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -22,7 +23,7 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 pub struct Journal {
     path: PathBuf,
     clock: Clock,
-    secrets: Secrets,
+    secrets: Redactor,
     state: Mutex<State>,
     written: watch::Sender<Written>,
 }
@@ -46,7 +47,7 @@ struct State {
 impl Journal {
     /// Opens the journal at `path`, creating it with mode 0600. A last line that a kill cut off is dropped, and a turn
     /// that a kill left open is told as interrupted.
-    pub fn open(path: &Path, secrets: Secrets, clock: Clock) -> io::Result<Arc<Journal>> {
+    pub fn open(path: &Path, secrets: Redactor, clock: Clock) -> io::Result<Arc<Journal>> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         let kept = whole_lines(&mut file)?;
         file.set_len(kept.length)?;
@@ -133,7 +134,7 @@ impl Listener for Journal {
             EventBody::ReasoningDelta { text } => self.stream(&mut state, session, true, &text),
             body => {
                 self.flush(&mut state, session);
-                let body = self.secrets.hide_in(body);
+                let body = hide(&self.secrets, body);
                 self.append(&mut state, session, body);
             }
         }
@@ -234,8 +235,9 @@ mod tests {
     use super::*;
 
     fn journal(folder: &Path, secrets: &[&str]) -> Arc<Journal> {
-        let secrets = Secrets::new(secrets.iter().map(|s| (*s).to_owned()));
-        Journal::open(&folder.join("events.jsonl"), secrets, Arc::new(|| 7)).unwrap()
+        let redactor = Redactor::default();
+        redactor.set(secrets.iter().map(|secret| (*secret).to_owned()));
+        Journal::open(&folder.join("events.jsonl"), redactor, Arc::new(|| 7)).unwrap()
     }
 
     fn text(text: &str) -> EventBody {

@@ -12,4 +12,3 @@ pub use daemon::{Daemon, Start, StartError};
 pub use door::{Door, Hosting};
 pub use environment::Environment;
 pub use journal::{Clock, Journal, Reader};
-pub use secrets::Secrets;

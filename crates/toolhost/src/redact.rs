@@ -35,16 +35,11 @@ impl Redactor {
 
     /// The text without the known values.
     pub fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
-        let mut found: Vec<(usize, usize)> = values
-            .iter()
-            .flat_map(|value| text.match_indices(value.as_str()).map(|(at, value)| (at, at + value.len())))
-            .collect();
+        let found = find(&self.values.read().unwrap_or_else(PoisonError::into_inner), text);
         if found.is_empty() {
             return Cow::Borrowed(text);
         }
         // One pass over the original: what was put in is not searched again, and what overlaps goes as one.
-        found.sort_unstable();
         let (mut clean, mut done) = (String::with_capacity(text.len()), 0);
         for (start, end) in found {
             if start >= done {
@@ -56,6 +51,38 @@ impl Redactor {
         clean.push_str(&text[done..]);
         Cow::Owned(clean)
     }
+
+    /// For a text that still grows: how many bytes of its beginning can be cleaned and shown now, because no value that
+    /// is complete or has only begun reaches over that border.
+    pub fn settled(&self, text: &str) -> usize {
+        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
+        let longest = values.iter().map(String::len).max().unwrap_or(0);
+        let mut start = text.len().saturating_sub(longest);
+        while !text.is_char_boundary(start) {
+            start += 1;
+        }
+        let begun = text[start..].char_indices().map(|(at, _)| start + at).find(|&at| {
+            values.iter().any(|value| value.len() > text.len() - at && value.starts_with(&text[at..]))
+        });
+        let mut border = begun.unwrap_or(text.len());
+        // From the last to the first, so that a border that moves back is seen by what it now cuts.
+        for (start, end) in find(&values, text).into_iter().rev() {
+            if start < border && border < end {
+                border = start;
+            }
+        }
+        border
+    }
+}
+
+/// Where the values stand in a text, by their beginning.
+fn find(values: &[String], text: &str) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = values
+        .iter()
+        .flat_map(|value| text.match_indices(value.as_str()).map(|(at, value)| (at, at + value.len())))
+        .collect();
+    found.sort_unstable();
+    found
 }
 
 #[cfg(test)]
@@ -74,6 +101,25 @@ mod tests {
         check(&["short"], "short", "short");
         check(&["secret", "secret-longer"], "secret-longer secret", "[secret] [secret]");
         check(&["line one\nline two\n"], "got line two", "got [secret]");
+        check(&["abcdefg", "efghijk"], "abcdefghijk", "[secret]");
         check(&["quo\"ted\\"], r#"{"k":"quo\"ted\\"}"#, r#"{"k":"[secret]"}"#);
+    }
+
+    #[test]
+    fn only_what_is_settled_can_be_shown() {
+        let redactor = Redactor::default();
+        redactor.set(["secret", "secret-longer", "abcdef", "defxyz", "ß-sécret"].map(str::to_owned));
+        for (text, settled) in [
+            ("", 0),
+            ("plain", 5),
+            ("a secr", 2),
+            ("a secret", 2),
+            ("a secret-longer", 15),
+            ("abcdef", 0),
+            ("x ß-s", 2),
+            ("x ß", 2),
+        ] {
+            assert_eq!(redactor.settled(text), settled, "{text:?}");
+        }
     }
 }
