@@ -11,6 +11,7 @@ mod local;
 mod program;
 mod project;
 mod runtime;
+mod schemas;
 mod session;
 mod tracked;
 mod ui;

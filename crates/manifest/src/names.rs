@@ -1,7 +1,10 @@
 //! Which names exist and which may be chosen (K1, V5).
 
 /// The five Beeuni tools, in the order in which they are always listed.
-pub const BEEUNI_TOOLS: [&str; 5] = ["web_search", "image_search", "scrape_webpage", "memory", "show"];
+pub const BEEUNI_TOOLS: [&str; 5] = {
+    let [web_search, image_search, scrape_webpage, memory, show] = &beeuni_builtins::ALL;
+    [web_search.name, image_search.name, scrape_webpage.name, memory.name, show.name]
+};
 
 /// The harness tools' names, which no project tool may take. So may none that starts with [`TERMINAL_PREFIX`].
 pub const HARNESS_TOOLS: [&str; 18] = [

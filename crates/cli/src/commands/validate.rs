@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::loading::load;
 use crate::project::Project;
+use crate::schemas::refused;
 use crate::tracked::untracked;
 use crate::{Context, Exit, Failure, Outcome};
 
@@ -130,7 +131,7 @@ async fn ignored_by_git(project: &Project, context: &Context) -> Vec<Finding> {
     modules.into_iter().filter_map(finding).collect()
 }
 
-/// Loads each module as a session would, and says which would be left out (M7).
+/// Loads each module as a session would, and says which would be left out (M7) and whose schema a provider refuses.
 async fn unloadable(project: &Project, context: &mut Context) -> Result<Vec<Finding>, Failure> {
     let has_modules =
         project.judged.manifest.tools.entries.values().any(|entry| entry.value != ToolSource::Beeuni);
@@ -143,6 +144,8 @@ async fn unloadable(project: &Project, context: &mut Context) -> Result<Vec<Find
         let path = format!("tools.{name}");
         project.judged.findings.iter().any(|known| known.severity == Severity::Error && known.path == path)
     };
+    let mut found = refused(project, &context.env, &report);
     let failed = report.failed.into_iter().filter(|tool| !told(&tool.name));
-    Ok(failed.map(|tool| project.about_tool(Severity::Error, &tool.name, tool.reason)).collect())
+    found.extend(failed.map(|tool| project.about_tool(Severity::Error, &tool.name, tool.reason)));
+    Ok(found)
 }
