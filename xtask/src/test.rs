@@ -8,7 +8,7 @@ use crate::run::{command, step};
 use crate::setup;
 
 /// Our TypeScript, a project each.
-const TYPESCRIPT: [&str; 2] = ["crates/builtins", "crates/toolhost/host"];
+const TYPESCRIPT: [&str; 3] = ["crates/builtins", "crates/toolhost/host", "crates/bench/peers"];
 
 /// Runs every check; the first that fails ends it.
 pub fn run(root: &Path) -> Result<()> {

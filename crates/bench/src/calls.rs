@@ -12,15 +12,40 @@ use crate::echo::{Stage, bun};
 use crate::peers::{Fetch, Ndjson};
 use crate::table::{Round, compare, condense, heading};
 
-/// Payload in bytes, calls in flight, calls a round.
-const WORKLOADS: [(&str, usize, usize, usize); 6] = [
-    ("100 B, one in flight", 100, 1, 2_000),
-    ("100 B, 16 in flight", 100, 16, 8_000),
-    ("100 B, 64 in flight", 100, 64, 16_000),
-    ("10 KB, one in flight", 10_000, 1, 1_000),
-    ("10 KB, 64 in flight", 10_000, 64, 4_000),
-    ("1 MB arguments, one in flight", 1_000_000, 1, 60),
-];
+/// What is measured: a name, our tool, its arguments, calls in flight, calls a round.
+struct Workload {
+    name: &'static str,
+    tool: &'static str,
+    args: String,
+    in_flight: usize,
+    calls: usize,
+}
+
+fn workloads() -> Vec<Workload> {
+    let echo = |name, size: usize, in_flight, calls| Workload {
+        name,
+        tool: "echo",
+        args: format!("{{\"text\":\"{}\"}}", "x".repeat(size)),
+        in_flight,
+        calls,
+    };
+    let args = r#"{"bytes":1000000}"#.to_owned();
+    vec![
+        echo("100 B there and back, one in flight", 100, 1, 2_000),
+        echo("100 B there and back, 16 in flight", 100, 16, 8_000),
+        echo("100 B there and back, 64 in flight", 100, 64, 16_000),
+        echo("10 KB there and back, one in flight", 10_000, 1, 1_000),
+        echo("10 KB there and back, 64 in flight", 10_000, 64, 4_000),
+        echo("1 MB arguments, short answer, one in flight", 1_000_000, 1, 60),
+        Workload {
+            name: "1 MB output, saved to a file and cut, one in flight",
+            tool: "big",
+            args,
+            in_flight: 1,
+            calls: 60,
+        },
+    ]
+}
 
 /// Rounds that count; one more warms up.
 const ROUNDS: usize = 5;
@@ -61,9 +86,10 @@ pub async fn run(spawner: &Spawner) -> Result<()> {
     let stage = Arc::new(Stage::open(spawner, &bun, &modules).await?);
     let ndjson = Ndjson::start(spawner, &bun).await?;
     let mut fetch = Fetch::start(spawner, &bun).await?;
-    heading("Echo, arguments there and back (ours: access rule, secrets, sandbox, bounded output included)");
-    for (name, size, in_flight, calls) in WORKLOADS {
-        let args = format!("{{\"text\":\"{}\"}}", "x".repeat(size));
+    heading(
+        "Calls (ours with access rule, secrets, sandbox and bounded output; the peers with none of them)",
+    );
+    for Workload { name, tool, args, in_flight, calls } in workloads() {
         let raw: Arc<RawValue> = Arc::from(RawValue::from_string(args.clone())?);
         let args: Arc<str> = args.into();
         let mut rounds: [Vec<Round>; 3] = Default::default();
@@ -72,7 +98,7 @@ pub async fn run(spawner: &Spawner) -> Result<()> {
                 let (stage, args) = (stage.clone(), args.clone());
                 move || {
                     let (stage, args) = (stage.clone(), args.clone());
-                    async move { stage.call("echo", &args, CancellationToken::new()).await }
+                    async move { stage.call(tool, &args, CancellationToken::new()).await }
                 }
             };
             let lines = {
@@ -85,7 +111,7 @@ pub async fn run(spawner: &Spawner) -> Result<()> {
             let one = [
                 round(calls, in_flight, ours).await?,
                 round(calls, in_flight, lines).await?,
-                fetch.round(size, calls, in_flight).await?,
+                fetch.round(&raw, calls, in_flight).await?,
             ];
             if number > 0 {
                 rounds.iter_mut().zip(one).for_each(|(rounds, round)| rounds.push(round));
@@ -101,18 +127,5 @@ pub async fn run(spawner: &Spawner) -> Result<()> {
             ],
         );
     }
-    let mut rounds = Vec::new();
-    for _ in 0..ROUNDS {
-        let stage = stage.clone();
-        let big = move || {
-            let stage = stage.clone();
-            async move { stage.call("big", r#"{"bytes":1000000}"#, CancellationToken::new()).await }
-        };
-        rounds.push(round(40, 1, big).await?);
-    }
-    compare(
-        "1 MB output, saved to a file and cut (no peer does this)",
-        &[condense("beeuni, experimental path", &rounds)],
-    );
     Ok(())
 }

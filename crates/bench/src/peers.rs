@@ -101,9 +101,9 @@ impl Fetch {
     }
 
     /// One round; the client itself takes the times.
-    pub async fn round(&mut self, size: usize, calls: usize, in_flight: usize) -> Result<Round> {
+    pub async fn round(&mut self, args: &RawValue, calls: usize, in_flight: usize) -> Result<Round> {
         let round =
-            serde_json::json!({ "url": self.url, "size": size, "calls": calls, "in_flight": in_flight });
+            serde_json::json!({ "url": self.url, "args": args, "calls": calls, "in_flight": in_flight });
         let start = Instant::now();
         self.stdin.write_all(format!("{round}\n").as_bytes()).await?;
         let line = self.answers.next_line().await?.context("the client ended")?;
