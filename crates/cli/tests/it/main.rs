@@ -35,5 +35,4 @@ fn project(manifest: &str) -> Project {
 }
 
 /// A module that loads.
-const MODULE: &str =
-    "export default { description: 'd', parameters: { type: 'object' }, execute() { return 'ok' } }\n";
+const MODULE: &str = "export default { description: 'd', parameters: { type: 'object', properties: {} }, execute() { return 'ok' } }\n";

@@ -170,3 +170,26 @@ fn a_required_variable_that_is_not_set() {
     assert!(told.contains("ORDERS_URL") && told.starts_with("exit 0"), "{told}");
     assert!(!told.contains("PATH is"), "{told}");
 }
+
+#[test]
+fn d1_a_schema_that_a_provider_refuses_is_a_warning() {
+    let module = "export default { description: 'd', execute: () => 1, parameters: { type: 'object', properties: \
+                  { a: {}, b: {} }, anyOf: [{ required: ['a'] }, { required: ['b'] }] } }\n";
+    let check = |models: &str, expected: &str| {
+        let project = project(&format!("{models}tools:\n  show: beeuni:show\n  either: tools/either.ts\n"));
+        project.write("tools/either.ts", module);
+        let told = beeuni(&project, &["validate"]);
+        assert!(told.starts_with("exit 0\n"), "{told}");
+        let lines: Vec<&str> = told.lines().filter(|line| line.starts_with("warning")).collect();
+        assert_eq!(lines.join("\n"), expected);
+    };
+    let refused = |who: &str| {
+        format!(
+            "warning: tools.either: {who} refuses `anyOf` at the top of `parameters`: say it in the description and \
+             check it in `execute`, or move it into a property"
+        )
+    };
+    check("", &format!("{}\n{}", refused("Anthropic"), refused("OpenAI")));
+    check("models: {default: anthropic/claude-sonnet-4-5}\n", &refused("Anthropic"));
+    check("models: {default: ollama/qwen3}\n", "");
+}

@@ -1,5 +1,5 @@
 export default {
   description: 'A module that loads.',
-  parameters: { type: 'object' },
+  parameters: { type: 'object', properties: {} },
   execute: () => 'ok',
 }
