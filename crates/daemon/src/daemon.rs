@@ -118,6 +118,11 @@ impl Daemon {
         self.harness.reply(id, reply).await
     }
 
+    /// The number of the last event of an earlier program; what that one's interruption added comes after it.
+    pub fn opened_at(&self) -> u64 {
+        self.journal.opened_at()
+    }
+
     /// The number of the last event.
     pub fn last_event(&self) -> u64 {
         self.journal.last_seq()

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use beeuni_harness::Listener;
-use beeuni_protocol::event::{Event, EventBody, FinishReason};
+use beeuni_harness::native::conversation::INTERRUPTED_CALL;
+use beeuni_protocol::event::{Event, EventBody, FinishReason, ToolStatus};
 use beeuni_toolhost::Redactor;
 use tokio::sync::watch;
 
@@ -22,17 +23,18 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// The journal of one session and its subagents' child sessions.
 pub struct Journal {
     path: PathBuf,
+    opened_at: u64,
     clock: Clock,
     secrets: Redactor,
     state: Mutex<State>,
     written: watch::Sender<Written>,
 }
 
-/// How far readers may read, and whether more can come.
-#[derive(Clone, Copy, Debug)]
+/// How far readers may read, and why no more can come.
+#[derive(Clone, Debug)]
 struct Written {
     length: u64,
-    broken: bool,
+    broken: Option<Arc<str>>,
 }
 
 struct State {
@@ -41,24 +43,52 @@ struct State {
     length: u64,
     /// Text is held back only as long as it may be the beginning of a secret.
     streams: HashMap<(String, bool), StreamFilter>,
-    broken: Option<String>,
+    broken: Option<Arc<str>>,
 }
 
 impl Journal {
     /// Opens the journal at `path`, creating it with mode 0600. A last line that a kill cut off is dropped, and a turn
-    /// that a kill left open is told as interrupted.
+    /// that a kill left open is told as interrupted, with its calls.
     pub fn open(path: &Path, secrets: Redactor, clock: Clock) -> io::Result<Arc<Journal>> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         let kept = whole_lines(&mut file)?;
         file.set_len(kept.length)?;
         let state = State { file, seq: kept.seq, length: kept.length, streams: HashMap::new(), broken: None };
-        let (written, _) = watch::channel(Written { length: kept.length, broken: false });
-        let journal = Journal { path: path.to_owned(), clock, secrets, state: Mutex::new(state), written };
+        let (written, _) = watch::channel(Written { length: kept.length, broken: None });
+        let journal = Journal {
+            path: path.to_owned(),
+            opened_at: kept.seq,
+            clock,
+            secrets,
+            state: Mutex::new(state),
+            written,
+        };
+        journal.tell_interrupted(kept);
+        Ok(Arc::new(journal))
+    }
+
+    /// Ends what a kill left open, so that every start in the journal has its end.
+    fn tell_interrupted(&self, kept: Kept) {
+        let now = (self.clock)();
+        for ((session, call_id), (name, started)) in kept.open_calls {
+            let body = EventBody::ToolFinished {
+                call_id,
+                name,
+                status: ToolStatus::Aborted,
+                output: INTERRUPTED_CALL.to_owned(),
+                duration_ms: now.saturating_sub(started),
+            };
+            self.event(&session, body);
+        }
         for (session, turn) in kept.open_turns {
             let body = EventBody::TurnFinished { turn, reason: FinishReason::Interrupted, error: None };
-            journal.event(&session, body);
+            self.event(&session, body);
         }
-        Ok(Arc::new(journal))
+    }
+
+    /// The number of the last event that was there when it was opened; what an interruption added comes after it.
+    pub fn opened_at(&self) -> u64 {
+        self.opened_at
     }
 
     /// The number of the last event; 0 when there is none.
@@ -70,11 +100,6 @@ impl Journal {
     pub fn reader(&self, seq: u64) -> io::Result<Reader> {
         let file = BufReader::new(File::open(&self.path)?);
         Ok(Reader { file, read: 0, after: seq, ready: VecDeque::new(), written: self.written.subscribe() })
-    }
-
-    /// Why events can no longer be kept, if so: the disk is full, say.
-    pub fn failure(&self) -> Option<String> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).broken.clone()
     }
 
     fn append(&self, state: &mut State, session: &str, body: EventBody) {
@@ -92,10 +117,7 @@ impl Journal {
             Err(error) => {
                 // A half-written line must not swallow the next event.
                 let _ = state.file.set_len(state.length);
-                if state.broken.is_none() {
-                    tracing::error!(path = %self.path.display(), %error, "events can no longer be kept");
-                }
-                state.broken = Some(error.to_string());
+                state.broken = Some(error.to_string().into());
             }
         }
     }
@@ -138,7 +160,7 @@ impl Listener for Journal {
                 self.append(&mut state, session, body);
             }
         }
-        self.written.send_replace(Written { length: state.length, broken: state.broken.is_some() });
+        self.written.send_replace(Written { length: state.length, broken: state.broken.clone() });
     }
 }
 
@@ -148,6 +170,8 @@ struct Kept {
     length: u64,
     seq: u64,
     open_turns: BTreeMap<String, u64>,
+    /// By session and call: the tool's name, and when it began.
+    open_calls: BTreeMap<(String, String), (String, u64)>,
 }
 
 /// Reads a journal's whole lines.
@@ -169,6 +193,12 @@ fn whole_lines(file: &mut File) -> io::Result<Kept> {
             }
             EventBody::TurnFinished { .. } => {
                 kept.open_turns.remove(&event.session);
+            }
+            EventBody::ToolStarted { call_id, name, .. } => {
+                kept.open_calls.insert((event.session, call_id), (name, event.time));
+            }
+            EventBody::ToolFinished { call_id, .. } => {
+                kept.open_calls.remove(&(event.session, call_id));
             }
             _ => {}
         }
@@ -194,11 +224,11 @@ impl Reader {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
             }
-            let written = *self.written.borrow_and_update();
+            let written = self.written.borrow_and_update().clone();
             if written.length > self.read {
                 self.fill(written.length)?;
-            } else if written.broken {
-                return Err(io::Error::other("events can no longer be kept on disk"));
+            } else if let Some(reason) = written.broken {
+                return Err(io::Error::other(format!("events can no longer be kept on disk: {reason}")));
             } else if self.written.changed().await.is_err() {
                 return Ok(None);
             }
@@ -291,10 +321,28 @@ mod tests {
         before.event("s", started(1));
         before.event("s", finished(1, FinishReason::Stop));
         before.event("s", started(2));
+        let call = |id: &str| EventBody::ToolStarted {
+            call_id: id.into(),
+            name: "t".into(),
+            arguments: "{}".into(),
+        };
+        let ended = |id: &str, status, output: &str| EventBody::ToolFinished {
+            call_id: id.into(),
+            name: "t".into(),
+            status,
+            output: output.into(),
+            duration_ms: 0,
+        };
+        before.event("s", call("done"));
+        before.event("s", ended("done", ToolStatus::Ok, "x"));
+        before.event("s", call("open"));
         drop(before);
-        let mut reader = journal(folder.path(), &[]).reader(3).unwrap();
-        assert_eq!(next(&mut reader).await, (4, finished(2, FinishReason::Interrupted)));
-        assert_eq!(journal(folder.path(), &[]).last_seq(), 4, "told once");
+        let again = journal(folder.path(), &[]);
+        assert_eq!(again.opened_at(), 6);
+        let mut reader = again.reader(again.opened_at()).unwrap();
+        assert_eq!(next(&mut reader).await, (7, ended("open", ToolStatus::Aborted, INTERRUPTED_CALL)));
+        assert_eq!(next(&mut reader).await, (8, finished(2, FinishReason::Interrupted)));
+        assert_eq!(journal(folder.path(), &[]).last_seq(), 8, "told once");
     }
 
     #[tokio::test]
