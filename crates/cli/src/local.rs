@@ -11,7 +11,6 @@ use std::time::{Duration, SystemTime};
 use beeuni_child::Spawner;
 use beeuni_daemon::{Environment, Hosting};
 use beeuni_toolhost::{BunProgram, Level, Log};
-use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::project::Project;
@@ -31,7 +30,7 @@ pub(crate) struct Local {
     /// Log lines to show, already without secrets.
     pub(crate) lines: mpsc::Receiver<String>,
     /// Removed when the command ends.
-    pub(crate) temp: TempDir,
+    pub(crate) folder: BoxFolder,
 }
 
 /// Secrets of `--env-file`, and every name that a session has: for `env.required`.
@@ -89,13 +88,8 @@ impl Local {
         let spill = state_folder(context)?.join("out");
         private_folder(&spill)?;
         sweep(&spill, context.now);
-        let base = context.var("TMPDIR").unwrap_or("/tmp");
-        let temp = tempfile::Builder::new().prefix("beeuni-").tempdir_in(base).map_err(|error| {
-            Failure::failed(format!("cannot make a temporary folder in {base}: {error}"))
-                .hint("set TMPDIR to a folder that you may write")
-        })?;
-        let root = temp.path().canonicalize().map_err(Failure::failed)?;
-        let (box_temp, host) = (root.join("tmp"), root.join("host"));
+        let place = BoxFolder::make(context, &project.root)?;
+        let (box_temp, host) = (place.path.join("tmp"), place.path.join("host"));
         private_folder(&box_temp)?;
         private_folder(&host)?;
         let environment = Environment::new(
@@ -118,7 +112,63 @@ impl Local {
             log: Arc::new(log),
             environment,
         };
-        Ok(Local { hosting, lines, temp })
+        Ok(Local { hosting, lines, folder: place })
+    }
+}
+
+/// The folder of one running box: its temporary folder, and what tools may read but not write. Removed when dropped.
+pub(crate) struct BoxFolder {
+    path: PathBuf,
+    /// Held as long as the box runs, so that nobody takes the folder for a dead one's.
+    _lock: File,
+}
+
+impl BoxFolder {
+    /// Makes it where Beeuni keeps its state, or in the system's temporary folder when the state lies inside the checkout:
+    /// tools may write the checkout, and must not write what other tools are started from.
+    fn make(context: &Context, checkout: &Path) -> Result<BoxFolder, Failure> {
+        let state = state_folder(context)?.join("boxes");
+        let system = PathBuf::from("/tmp").join("beeuni-boxes");
+        let outside = |folder: &PathBuf| private_folder(folder).is_ok_and(|()| !is_inside(folder, checkout));
+        let boxes = [state.clone(), system].into_iter().find(outside).ok_or_else(|| {
+            Failure::failed(format!("there is no folder for a running box outside of {}", checkout.display()))
+                .hint("set XDG_STATE_HOME to a folder of yours that lies elsewhere")
+        })?;
+        sweep_boxes(&boxes);
+        let failed = |error: io::Error| {
+            Failure::failed(format!("cannot make a folder in {}: {error}", boxes.display()))
+        };
+        let folder = tempfile::Builder::new().prefix("box-").tempdir_in(&boxes).map_err(failed)?;
+        let lock = lock_of(folder.path()).map_err(failed)?;
+        lock.try_lock().map_err(|error| failed(error.into()))?;
+        let path = folder.keep().canonicalize().map_err(failed)?;
+        Ok(BoxFolder { path, _lock: lock })
+    }
+}
+
+impl Drop for BoxFolder {
+    fn drop(&mut self) {
+        // What cannot be removed now is swept at a later start.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn is_inside(folder: &Path, checkout: &Path) -> bool {
+    folder.canonicalize().is_ok_and(|folder| folder.starts_with(checkout))
+}
+
+fn lock_of(folder: &Path) -> io::Result<File> {
+    fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join("lock"))
+}
+
+/// Removes the folders of boxes that were killed. One without a lock file may be about to get it.
+fn sweep_boxes(boxes: &Path) {
+    let Ok(entries) = fs::read_dir(boxes) else { return };
+    for folder in entries.flatten().map(|entry| entry.path()) {
+        let Ok(lock) = File::open(folder.join("lock")) else { continue };
+        if lock.try_lock().is_ok() {
+            let _ = fs::remove_dir_all(&folder);
+        }
     }
 }
 
@@ -166,6 +216,21 @@ fn sweep(folder: &Path, now: SystemTime) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_dead_boxes_are_swept() {
+        let boxes = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            fs::create_dir_all(boxes.path().join(name).join("tmp")).unwrap();
+            boxes.path().join(name)
+        };
+        let (alive, dead, new) = (make("alive"), make("dead"), make("new"));
+        let lock = lock_of(&alive).unwrap();
+        lock.try_lock().unwrap();
+        drop(lock_of(&dead).unwrap());
+        sweep_boxes(boxes.path());
+        assert_eq!((alive.exists(), dead.exists(), new.exists()), (true, false, true));
+    }
 
     #[test]
     fn only_old_outputs_are_swept() {

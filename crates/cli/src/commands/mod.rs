@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::{Context, Failure, Outcome};
+use crate::session::interrupts::Interrupts;
+use crate::{Context, Exit, Failure, Outcome};
 
 /// Agents whose tools are written once, as one TypeScript file each, and run the same on every harness.
 #[derive(Debug, Parser)]
@@ -77,9 +78,21 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the asynchronous part of a command to its end. One worker: calls are short exchanges with processes, and waking a
-/// second thread for each costs more than it brings. What still reads or waits in the background is left behind.
+/// Runs the asynchronous part of a command to its end, or until the program is asked to end: what the command holds
+/// (processes, temporary folders) then goes in order.
 fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    block_on_own_signals(async {
+        let mut interrupts = Interrupts::listen().map_err(Failure::failed)?;
+        tokio::select! {
+            result = future => result,
+            _ = interrupts.next() => Err(Failure { exit: Exit::Stopped, ..Failure::failed("stopped") }),
+        }
+    })
+}
+
+/// The same for a command that hears signals itself. One worker: calls are short exchanges with processes, and waking a
+/// second thread for each costs more than it brings. What still reads or waits in the background is left behind.
+fn block_on_own_signals<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use beeuni_daemon::{Daemon, Start};
 use beeuni_manifest::{Agent, AgentMode, Harness};
@@ -14,16 +14,20 @@ use beeuni_protocol::event::FinishReason;
 use beeuni_toolhost::Level;
 use sha2::{Digest as _, Sha256};
 
-use crate::commands::block_on;
+use crate::commands::block_on_own_signals;
 use crate::error::Exit;
 use crate::local::{Local, Variables, private_folder, state_folder};
 use crate::project::Project;
 use crate::session::desk::{Desk, Ended};
+use crate::session::interrupts::Interrupts;
 use crate::session::model::{Chosen, model_of};
 use crate::{Context, Failure, Outcome};
 
 /// The largest prompt that is read from standard input, in bytes.
 const MAX_PROMPT: u64 = 1 << 20;
+
+/// How long a start may take in silence.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Run an agent in this checkout: no server, one session
 ///
@@ -80,7 +84,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
     let session = session_id(args.resume, &sessions, context.now)?;
     let log = sessions.join(&session).join("log");
     let runner = Runner { json: args.json, agent, first, log };
-    block_on(async {
+    block_on_own_signals(async {
         let local = Local::prepare(context, &project, variables.secrets, Some(&runner.log), Level::Warn)?;
         runner.run(local, &project, models, session, sessions, context).await
     })
@@ -231,7 +235,7 @@ impl Runner {
         sessions: PathBuf,
         context: &mut Context,
     ) -> Outcome {
-        let Local { hosting, lines, temp: _temp } = local;
+        let Local { hosting, lines, folder: _folder } = local;
         let start = Start {
             hosting,
             files: &project.files,
@@ -244,8 +248,17 @@ impl Runner {
             now: SystemTime::now,
         };
         // What did not load is told by the log's warning.
-        let (daemon, _) = Daemon::start(start).await.map_err(Failure::failed)?;
-        let mut desk = Desk::open(&daemon, lines, self.json, context)?;
+        let mut interrupts = Interrupts::listen().map_err(Failure::failed)?;
+        let starting = async {
+            tokio::select! {
+                started = Daemon::start(start) => started.map(Some).map_err(Failure::failed),
+                _ = interrupts.next() => Ok(None),
+            }
+        };
+        let Some((daemon, _)) = patiently(starting, "loading tools…", context).await? else {
+            return Ok(Exit::Stopped);
+        };
+        let mut desk = Desk::open(&daemon, lines, interrupts, self.json, context).await?;
         let exit = self.turns(&daemon, &mut desk, context).await;
         daemon.shut_down().await;
         let exit = exit?;
@@ -281,4 +294,14 @@ impl Runner {
             }
         }
     }
+}
+
+/// Waits, and says what for when it takes longer than a person expects.
+async fn patiently<T>(work: impl Future<Output = T>, what: &str, context: &mut Context) -> T {
+    tokio::pin!(work);
+    tokio::select! {
+        done = &mut work => return done,
+        () = tokio::time::sleep(PATIENCE) => context.ui.talk(what),
+    }
+    work.await
 }

@@ -4,10 +4,10 @@ use std::io::{self, BufRead as _, BufReader};
 
 use beeuni_daemon::{Daemon, Reader};
 use beeuni_protocol::event::{Event, EventBody, FinishReason, Reply};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::session::asking;
+use crate::session::interrupts::{Interrupt, Interrupts};
 use crate::session::view::View;
 use crate::ui::Input;
 use crate::{Context, Failure};
@@ -16,7 +16,7 @@ use crate::{Context, Failure};
 pub(crate) enum Ended {
     /// By itself, or by the first Ctrl-C.
     Turn(FinishReason),
-    /// By the second Ctrl-C: the program is to end.
+    /// By a second Ctrl-C or a SIGTERM: the program is to end.
     Program,
 }
 
@@ -32,27 +32,42 @@ pub(crate) struct Desk {
     /// Log lines to show.
     lines: mpsc::Receiver<String>,
     answers: mpsc::Receiver<String>,
-    /// One listener for the whole session: a Ctrl-C between two waits is not lost.
-    interrupts: Signal,
+    interrupts: Interrupts,
 }
 
 impl Desk {
-    /// Follows the session from now on, and reads standard input where a person types.
-    pub(crate) fn open(
+    /// Follows the session, and reads standard input where a person types. Shows first how an earlier program's turn was
+    /// interrupted.
+    pub(crate) async fn open(
         daemon: &Daemon,
         lines: mpsc::Receiver<String>,
+        interrupts: Interrupts,
         json: bool,
         context: &mut Context,
     ) -> Result<Desk, Failure> {
-        Ok(Desk {
+        let mut desk = Desk {
             session: daemon.session().to_owned(),
             json,
-            events: daemon.events(daemon.last_event()).map_err(Failure::failed)?,
+            events: daemon.events(daemon.opened_at()).map_err(Failure::failed)?,
             view: View::new(daemon.session()),
             lines,
             answers: answers(context),
-            interrupts: signal(SignalKind::interrupt()).map_err(Failure::failed)?,
-        })
+            interrupts,
+        };
+        for _ in daemon.opened_at()..daemon.last_event() {
+            if let Some(event) = desk.events.next().await.map_err(Failure::failed)? {
+                desk.show(&event, context);
+            }
+        }
+        Ok(desk)
+    }
+
+    fn show(&mut self, event: &Event, context: &mut Context) {
+        if self.json {
+            context.ui.json_line(event);
+        } else {
+            self.view.show(&mut context.ui, event);
+        }
     }
 
     /// The next prompt that is typed; `None` after Ctrl-D.
@@ -71,14 +86,13 @@ impl Desk {
 
     /// Shows a turn until it ends.
     pub(crate) async fn turn(&mut self, daemon: &Daemon, context: &mut Context) -> Result<Ended, Failure> {
-        let mut stopping = false;
+        let (mut stopping, mut ending) = (false, false);
         loop {
             let event = tokio::select! {
                 biased;
-                Some(()) = self.interrupts.recv() => {
-                    if std::mem::replace(&mut stopping, true) {
-                        return Ok(Ended::Program);
-                    }
+                interrupt = self.interrupts.next() => {
+                    ending |= stopping || interrupt == Interrupt::End;
+                    stopping = true;
                     daemon.stop().await;
                     continue;
                 }
@@ -90,15 +104,17 @@ impl Desk {
                 event = self.events.next() => event.map_err(Failure::failed)?,
             };
             let Some(event) = event else { return Ok(Ended::Turn(FinishReason::Interrupted)) };
-            if self.json {
-                context.ui.json_line(&event);
-            } else {
-                self.view.show(&mut context.ui, &event);
-            }
+            self.show(&event, context);
             if let EventBody::TurnFinished { reason, .. } = &event.body
                 && event.session == self.session
             {
-                return Ok(Ended::Turn(*reason));
+                return Ok(if ending { Ended::Program } else { Ended::Turn(*reason) });
+            }
+            if context.ui.unheard() && !stopping {
+                // Nobody reads the answer any more.
+                stopping = true;
+                daemon.stop().await;
+                continue;
             }
             match self.ask(&event, context).await {
                 Ok(None) => {}
@@ -146,7 +162,7 @@ impl Desk {
     async fn line(&mut self) -> Result<Option<String>, Interrupted> {
         tokio::select! {
             line = self.answers.recv() => Ok(line),
-            Some(()) = self.interrupts.recv() => Err(Interrupted),
+            _ = self.interrupts.next() => Err(Interrupted),
         }
     }
 }

@@ -2,5 +2,6 @@
 
 pub(crate) mod asking;
 pub(crate) mod desk;
+pub(crate) mod interrupts;
 pub(crate) mod model;
 pub(crate) mod view;

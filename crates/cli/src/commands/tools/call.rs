@@ -11,10 +11,11 @@ use beeuni_toolhost::Level;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::block_on;
+use crate::commands::block_on_own_signals;
 use crate::error::Exit;
 use crate::local::{Local, Variables};
 use crate::project::Project;
+use crate::session::interrupts::Interrupts;
 use crate::{Context, Failure, Outcome};
 
 /// The largest arguments that are read from standard input, in bytes.
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
     project.startable(context)?;
     let agent = args.agent.clone().unwrap_or_else(|| project.judged.manifest.default_agent.clone());
     may_call(&project, &agent, &args.name)?;
-    let outcome = block_on(async {
+    let outcome = block_on_own_signals(async {
         let local = Local::prepare(context, &project, variables.secrets, None, Level::Info)?;
         call(local, &project, &agent, &args.name, arguments, context).await
     })?;
@@ -138,10 +139,14 @@ async fn call(
     arguments: String,
     context: &mut Context,
 ) -> Result<Result<String, CallError>, Failure> {
-    let Local { hosting, mut lines, temp: _temp } = local;
+    let Local { hosting, mut lines, folder: _folder } = local;
     let manifest = Arc::new(project.judged.manifest.clone());
-    let (door, report) =
-        Door::open(hosting, manifest, Harness::Experimental, Some(name)).await.map_err(Failure::failed)?;
+    let mut interrupts = Interrupts::listen().map_err(Failure::failed)?;
+    let opening = Door::open(hosting, manifest, Harness::Experimental, Some(name));
+    let (door, report) = tokio::select! {
+        opened = opening => opened.map_err(Failure::failed)?,
+        _ = interrupts.next() => return Ok(Err(CallError::Aborted)),
+    };
     if let Some(failed) = report.failed.first() {
         return Err(Failure::failed(format!("{} did not load: {}", failed.name, failed.reason))
             .hint(format!("see {}", failed.path)));
@@ -161,7 +166,7 @@ async fn call(
             biased;
             Some(line) = lines.recv() => context.ui.talk(line),
             outcome = &mut call => break outcome,
-            _ = tokio::signal::ctrl_c() => cancel.cancel(),
+            _ = interrupts.next() => cancel.cancel(),
         }
     };
     while let Ok(line) = lines.try_recv() {
