@@ -36,6 +36,8 @@ pub struct LoadedTool {
     pub description: String,
     /// The JSON Schema as the module wrote it (M2).
     pub parameters: Arc<RawValue>,
+    /// The absolute path of every file of the checkout that it consists of: its module and what that imports.
+    pub files: Vec<String>,
 }
 
 /// A tool that did not load.
@@ -67,6 +69,13 @@ impl LoadedTool {
             name: name.to_owned(),
             description: loaded.description.clone(),
             parameters: Arc::from(loaded.parameters.clone()),
+            // Without a hash are files that are not there and would be read if they were.
+            files: loaded
+                .files
+                .iter()
+                .filter(|file| !file.sha256.is_empty())
+                .map(|file| file.path.clone())
+                .collect(),
         }
     }
 }
