@@ -84,6 +84,17 @@ impl Project {
         let span = span(&self.judged.sources, &place);
         Finding { severity, path: format!("tools.{name}"), message, place, span }
     }
+
+    /// Refuses to start a session without a variable that the project needs.
+    pub(crate) fn required(&self, names: &BTreeSet<String>) -> Result<(), Failure> {
+        let required = self.judged.manifest.env.required.iter();
+        let missing: Vec<&str> = required.filter(|name| !names.contains(*name)).map(String::as_str).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::failed(format!("this project needs {}, which is not set", missing.join(", ")))
+            .hint("set it in the shell, or in a file that you give with --env-file"))
+    }
 }
 
 fn no_manifest(from: &Path) -> Failure {

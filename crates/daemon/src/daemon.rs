@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -16,7 +17,7 @@ use beeuni_toolhost::{HostError, LoadReport, Redactor, Status};
 use thiserror::Error;
 
 use crate::door::{Door, Hosting};
-use crate::journal::{Clock, Journal, Reader, private_folder};
+use crate::journal::{Clock, EVENTS, Journal, Reader, private_folder};
 
 /// What a daemon is started with.
 pub struct Start<'a> {
@@ -78,7 +79,7 @@ impl Daemon {
         let secrets = Redactor::default();
         secrets.set(hosting.environment.private_values().iter().cloned());
         let clock: Clock = Arc::new(move || millis(now()));
-        let journal = Journal::open(&folder.join("events.jsonl"), secrets, clock).map_err(at)?;
+        let journal = Journal::open(&folder.join(EVENTS), secrets, clock).map_err(at)?;
 
         let directory = hosting.checkout.clone();
         let (temp, spill, spawner) = (hosting.temp.clone(), hosting.spill.clone(), hosting.spawner.clone());
@@ -146,7 +147,8 @@ impl Daemon {
 
 /// Takes the session for this program; `None` when another one has it. The kernel lets go when a program ends.
 fn lock(folder: &Path) -> io::Result<Option<File>> {
-    let file = File::options().write(true).create(true).truncate(false).open(folder.join("lock"))?;
+    let file =
+        File::options().write(true).create(true).truncate(false).mode(0o600).open(folder.join("lock"))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(fs::TryLockError::WouldBlock) => Ok(None),

@@ -33,6 +33,12 @@ const SECRET_SERVICES: [&str; 4] = ["BEEUNI_TOKEN", "TAVILY_API_KEY", "SERPER_AP
 /// Where PATH is missing from the shell, programs are still found.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// Whether a variable that the project declares holds a secret, by its name: a region or an address must not become
+/// `[secret]` wherever it is written.
+fn sounds_secret(name: &str) -> bool {
+    ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH"].iter().any(|word| name.contains(word))
+}
+
 /// A box's variables and secrets.
 #[derive(Clone, Debug)]
 pub struct Environment {
@@ -61,10 +67,9 @@ impl Environment {
         let declared: Vec<&str> =
             declared.required.iter().chain(&declared.optional).map(String::as_str).collect();
         let services = pick(&mut SERVICES.into_iter().chain(declared.iter().copied()));
-        // A variable that the project declares may well be a key: it is kept out of logs like a secret.
         let private = SECRET_SERVICES
             .into_iter()
-            .chain(declared)
+            .chain(declared.into_iter().filter(|name| sounds_secret(name)))
             .filter_map(|name| services.get(name).cloned())
             .chain(secrets.values().cloned())
             .collect();
@@ -124,9 +129,13 @@ mod tests {
             ("OPENAI_API_KEY", "sk-model"),
             ("AWS_SECRET", "x"),
             ("TAVILY_API_KEY", "tvly"),
-            ("REGION", "eu"),
+            ("REGION", "europe"),
+            ("CRM_PASSWORD", "hunter2"),
         ]);
-        let declared = EnvNames { required: vec!["REGION".into()], optional: vec!["ABSENT".into()] };
+        let declared = EnvNames {
+            required: vec!["REGION".into(), "CRM_PASSWORD".into()],
+            optional: vec!["ABSENT".into()],
+        };
         let secrets = map(&[("A_KEY", "secret-a"), ("B_KEY", "secret-b")]);
         Environment::new(&shell, &declared, secrets, "/tmp/box")
     }
@@ -143,7 +152,12 @@ mod tests {
         ]);
         assert_eq!(environment.process(), process);
 
-        let services = map(&[("TAVILY_API_KEY", "tvly"), ("REGION", "eu"), ("BEEUNI_SESSION_ID", "s1")]);
+        let services = map(&[
+            ("TAVILY_API_KEY", "tvly"),
+            ("REGION", "europe"),
+            ("CRM_PASSWORD", "hunter2"),
+            ("BEEUNI_SESSION_ID", "s1"),
+        ]);
         let check = |grants: Selection, secrets: &[(&str, &str)]| {
             let mut expected = process.clone();
             expected.extend(services.clone());
@@ -161,6 +175,6 @@ mod tests {
     fn private_values_are_known() {
         let mut values = environment().private_values().to_vec();
         values.sort();
-        assert_eq!(values, ["eu", "secret-a", "secret-b", "tvly"]);
+        assert_eq!(values, ["hunter2", "secret-a", "secret-b", "tvly"]);
     }
 }

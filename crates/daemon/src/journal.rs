@@ -17,6 +17,9 @@ use tokio::sync::watch;
 
 use crate::secrets::{StreamFilter, hide};
 
+/// The journal's file in a session's folder.
+pub(crate) const EVENTS: &str = "events.jsonl";
+
 /// Milliseconds since the Unix epoch.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
@@ -170,6 +173,7 @@ struct Kept {
     length: u64,
     seq: u64,
     open_turns: BTreeMap<String, u64>,
+    last_agent: Option<String>,
     /// By session and call: the tool's name, and when it began.
     open_calls: BTreeMap<(String, String), (String, u64)>,
 }
@@ -188,7 +192,11 @@ fn whole_lines(file: &mut File) -> io::Result<Kept> {
         kept.length += line.len() as u64;
         kept.seq = event.seq;
         match event.body {
-            EventBody::TurnStarted { turn, .. } => {
+            EventBody::TurnStarted { turn, agent, .. } => {
+                // A subagent's session is named after the one that it belongs to.
+                if !event.session.contains('~') {
+                    kept.last_agent = Some(agent);
+                }
                 kept.open_turns.insert(event.session, turn);
             }
             EventBody::TurnFinished { .. } => {
@@ -205,6 +213,12 @@ fn whole_lines(file: &mut File) -> io::Result<Kept> {
         line.clear();
     }
     Ok(kept)
+}
+
+/// The agent that led the last turn of the session kept in this folder.
+pub fn last_agent(folder: &Path) -> Option<String> {
+    let mut file = File::open(folder.join(EVENTS)).ok()?;
+    whole_lines(&mut file).ok()?.last_agent
 }
 
 /// Reads a journal's events in order, each once.
@@ -343,6 +357,7 @@ mod tests {
         assert_eq!(next(&mut reader).await, (7, ended("open", ToolStatus::Aborted, INTERRUPTED_CALL)));
         assert_eq!(next(&mut reader).await, (8, finished(2, FinishReason::Interrupted)));
         assert_eq!(journal(folder.path(), &[]).last_seq(), 8, "told once");
+        assert_eq!(last_agent(folder.path()).as_deref(), Some("a"));
     }
 
     #[tokio::test]

@@ -11,4 +11,4 @@ mod secrets;
 pub use daemon::{Daemon, Start, StartError};
 pub use door::{Door, Hosting};
 pub use environment::Environment;
-pub use journal::{Clock, Journal, Reader};
+pub use journal::{Clock, Journal, Reader, last_agent};

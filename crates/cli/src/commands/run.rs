@@ -1,13 +1,14 @@
 //! `beeuni run`: one session in this checkout, without a server.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Read as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use beeuni_daemon::{Daemon, Start};
+use beeuni_daemon::{Daemon, Start, last_agent};
 use beeuni_manifest::{Agent, AgentMode, Harness};
 use beeuni_models::Model;
 use beeuni_protocol::event::FinishReason;
@@ -65,23 +66,23 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
     let variables = Variables::read(context, args.env_file.as_deref())?;
     let project = Project::find(context, Some(variables.names.clone()))?;
     project.startable(context)?;
-    let manifest = &project.judged.manifest;
-    let missing: Vec<&str> = manifest
-        .env
-        .required
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !variables.names.contains(*name))
-        .collect();
-    if !missing.is_empty() {
-        return Err(Failure::failed(format!("this project needs {}, which is not set", missing.join(", ")))
-            .hint("set it in the shell, or in a file that you give with --env-file"));
+    project.required(&variables.names)?;
+    let sessions = sessions_folder(context, &project)?;
+    let resumed = if args.resume { Some(last_session(&sessions)?) } else { None };
+    // The conversation goes on with the agent that led it, and so with its rules.
+    let led = resumed.as_ref().and_then(|session| last_agent(&sessions.join(session)));
+    let agent = lead(args.agent.as_deref().or(led.as_deref()), &project)?;
+    if let Some(session) = &resumed
+        && !args.json
+    {
+        context.ui.talk(format_args!("going on with {session}, agent {agent}"));
     }
-    let agent = lead(args, &project)?;
     harness(args, &project, &agent, context)?;
     let models = models(args, &project, &agent, context)?;
-    let sessions = sessions_folder(context, &project)?;
-    let session = session_id(args.resume, &sessions, context.now)?;
+    let session = match resumed {
+        Some(session) => session,
+        None => new_session(&sessions, context.now)?,
+    };
     let log = sessions.join(&session).join("log");
     let runner = Runner { json: args.json, agent, first, log };
     block_on_own_signals(async {
@@ -113,12 +114,12 @@ fn first_prompt(args: &Args, context: &mut Context) -> Result<Option<String>, Fa
     Ok(Some(prompt))
 }
 
-fn lead(args: &Args, project: &Project) -> Result<String, Failure> {
+fn lead(asked: Option<&str>, project: &Project) -> Result<String, Failure> {
     let manifest = &project.judged.manifest;
-    let name = args.agent.as_ref().unwrap_or(&manifest.default_agent);
+    let name = asked.unwrap_or(&manifest.default_agent);
     let can_lead = |agent: &Agent| agent.enabled && agent.mode != AgentMode::Subagent;
     match manifest.agents.get(name) {
-        Some(entry) if can_lead(&entry.value) => Ok(name.clone()),
+        Some(entry) if can_lead(&entry.value) => Ok(name.to_owned()),
         Some(entry) if entry.value.enabled => {
             Err(Failure::usage(format!("agent {name} is a subagent: it cannot lead a session"))
                 .hint("its mode stands in its .md file"))
@@ -149,7 +150,9 @@ fn harness(args: &Args, project: &Project, agent: &str, context: &mut Context) -
                 .hint("use --harness experimental: tools run the same there"))
         }
         None => {
-            context.ui.talk("harness: experimental");
+            if !args.json {
+                context.ui.talk("harness: experimental");
+            }
             Ok(())
         }
     }
@@ -188,23 +191,21 @@ fn sessions_folder(context: &Context, project: &Project) -> Result<PathBuf, Fail
     Ok(folder)
 }
 
-/// A new session's id, or the last one's. Ids sort by time, so the last one is the greatest.
-fn session_id(resume: bool, sessions: &Path, now: SystemTime) -> Result<String, Failure> {
-    if resume {
-        let entries = fs::read_dir(sessions)
-            .map_err(Failure::failed)?
-            .flatten()
-            .filter(|entry| entry.path().join("events.jsonl").is_file());
-        let last = entries.filter_map(|entry| entry.file_name().into_string().ok()).max();
-        return last.ok_or_else(|| {
-            Failure::usage("there is no run to go on with in this checkout")
-                .hint("start one without --continue")
-        });
-    }
+/// The last session's id. Ids sort by time, so it is the greatest.
+fn last_session(sessions: &Path) -> Result<String, Failure> {
+    let entries = fs::read_dir(sessions).map_err(Failure::failed)?.flatten();
+    let sessions = entries.filter(|entry| entry.path().join("events.jsonl").is_file());
+    sessions.filter_map(|entry| entry.file_name().into_string().ok()).max().ok_or_else(|| {
+        Failure::usage("there is no run to go on with in this checkout").hint("start one without --continue")
+    })
+}
+
+/// Makes a new session's folder and gives its id.
+fn new_session(sessions: &Path, now: SystemTime) -> Result<String, Failure> {
     let mut nanos = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     loop {
         let id = format!("run-{nanos:020}");
-        match fs::create_dir(sessions.join(&id)) {
+        match DirBuilder::new().mode(0o700).create(sessions.join(&id)) {
             Ok(()) => return Ok(id),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => nanos += 1,
             Err(error) => {

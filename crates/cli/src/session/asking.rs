@@ -2,17 +2,20 @@
 
 use beeuni_protocol::event::{Question, Reply};
 
-/// The words that ask for a permission.
-pub(crate) fn permission(tool: &str, patterns: &[String]) -> String {
+/// The words that ask for a permission. `arguments` are the call's, whole: nobody should allow what they cannot see.
+pub(crate) fn permission(tool: &str, patterns: &[String], arguments: &str) -> String {
     let what: Vec<&str> = patterns.iter().map(String::as_str).filter(|pattern| *pattern != "*").collect();
     let what = if what.is_empty() { String::new() } else { format!(": {}", what.join(", ")) };
-    format!("May it use {tool}{what}?  [y]es, [a]lways, [n]o, or say what it should know: ")
+    format!(
+        "May it use {tool}{what}?\n  {arguments}\n[y]es, [N]o, [a]lways (whatever this rule asks about, until the session \
+         ends), or say what it should know: "
+    )
 }
 
 /// What an answer to a permission means. No answer at all means no; other words mean no, with these words.
 pub(crate) fn permission_reply(answer: Option<&str>) -> Reply {
     let Some(answer) = answer else {
-        return Reply::Reject { message: "nobody answered".to_owned() };
+        return Reply::Reject { message: String::new() };
     };
     match answer.trim().to_lowercase().as_str() {
         "y" | "yes" => Reply::Once,
@@ -67,15 +70,16 @@ mod tests {
             (Some("n"), reject("")),
             (Some(""), reject("")),
             (Some("use the staging key"), reject("use the staging key")),
-            (None, reject("nobody answered")),
+            (None, reject("")),
         ] {
             assert_eq!(permission_reply(answer), expected, "{answer:?}");
         }
         assert_eq!(
-            permission("bash", &["rm -r x".into()]),
-            "May it use bash: rm -r x?  [y]es, [a]lways, [n]o, or say what it should know: "
+            permission("bash", &["rm -r x".into()], r#"{"command":"rm -r x"}"#),
+            "May it use bash: rm -r x?\n  {\"command\":\"rm -r x\"}\n[y]es, [N]o, [a]lways (whatever this rule asks about, \
+             until the session ends), or say what it should know: "
         );
-        assert!(permission("show", &["*".into()]).starts_with("May it use show?"));
+        assert!(permission("show", &["*".into()], "{}").starts_with("May it use show?\n  {}\n"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The desk at which a person follows a session: shows what happens, asks what is asked, hears Ctrl-C.
 
+use std::collections::HashMap;
 use std::io::{self, BufRead as _, BufReader};
 
 use beeuni_daemon::{Daemon, Reader};
@@ -31,8 +32,12 @@ pub(crate) struct Desk {
     view: View,
     /// Log lines to show.
     lines: mpsc::Receiver<String>,
-    answers: mpsc::Receiver<String>,
+    /// What a person types; read from the first time on that something is awaited, so that a run in the background is not
+    /// halted for reading from its terminal.
+    answers: Option<mpsc::Receiver<String>>,
     interrupts: Interrupts,
+    /// The arguments of calls that run, to be shown whole when a permission is asked.
+    arguments: HashMap<String, String>,
 }
 
 impl Desk {
@@ -51,8 +56,9 @@ impl Desk {
             events: daemon.events(daemon.opened_at()).map_err(Failure::failed)?,
             view: View::new(daemon.session()),
             lines,
-            answers: answers(context),
+            answers: None,
             interrupts,
+            arguments: HashMap::new(),
         };
         for _ in daemon.opened_at()..daemon.last_event() {
             if let Some(event) = desk.events.next().await.map_err(Failure::failed)? {
@@ -63,6 +69,13 @@ impl Desk {
     }
 
     fn show(&mut self, event: &Event, context: &mut Context) {
+        match &event.body {
+            EventBody::ToolStarted { call_id, arguments, .. } => {
+                self.arguments.insert(call_id.clone(), arguments.clone());
+            }
+            EventBody::ToolFinished { call_id, .. } => drop(self.arguments.remove(call_id)),
+            _ => {}
+        }
         if self.json {
             context.ui.json_line(event);
         } else {
@@ -77,7 +90,7 @@ impl Desk {
                 context.ui.talk(line);
             }
             context.ui.talk_raw("\n> ");
-            match self.line().await? {
+            match self.line(context).await? {
                 Some(line) if line.trim().is_empty() => {}
                 line => return Ok(line),
             }
@@ -116,6 +129,10 @@ impl Desk {
                 daemon.stop().await;
                 continue;
             }
+            if stopping {
+                // What a stopped turn still asks is answered by the stop.
+                continue;
+            }
             match self.ask(&event, context).await {
                 Ok(None) => {}
                 // The turn may have ended meanwhile; then nothing is open any more.
@@ -138,18 +155,19 @@ impl Desk {
             return Ok(None);
         }
         match &event.body {
-            EventBody::PermissionAsked { id, tool, patterns, .. } => {
+            EventBody::PermissionAsked { id, call_id, tool, patterns } => {
                 self.view.end_line(&mut context.ui);
-                context.ui.talk_raw(&asking::permission(tool, patterns));
-                let line = self.line().await?;
+                let arguments = self.arguments.get(call_id).map_or("", String::as_str);
+                context.ui.talk_raw(&visible(&asking::permission(tool, patterns, arguments)));
+                let line = self.line(context).await?;
                 Ok(Some((id.clone(), asking::permission_reply(line.as_deref()))))
             }
             EventBody::QuestionAsked { id, questions, .. } => {
                 self.view.end_line(&mut context.ui);
                 let mut answers = Vec::new();
                 for question in questions {
-                    context.ui.talk_raw(&asking::question(question));
-                    let line = self.line().await?.unwrap_or_default();
+                    context.ui.talk_raw(&visible(&asking::question(question)));
+                    let line = self.line(context).await?.unwrap_or_default();
                     answers.push(asking::question_reply(question, &line));
                 }
                 Ok(Some((id.clone(), Reply::Answers { answers })))
@@ -159,12 +177,18 @@ impl Desk {
     }
 
     /// The next line that is typed; `None` after Ctrl-D.
-    async fn line(&mut self) -> Result<Option<String>, Interrupted> {
+    async fn line(&mut self, context: &mut Context) -> Result<Option<String>, Interrupted> {
+        let answers = self.answers.get_or_insert_with(|| answers(context));
         tokio::select! {
-            line = self.answers.recv() => Ok(line),
+            line = answers.recv() => Ok(line),
             _ = self.interrupts.next() => Err(Interrupted),
         }
     }
+}
+
+/// A model's words as a question shows them: no control character can move the cursor over what is asked.
+fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// Lines that a person types. Reading blocks, so a thread of its own does it, one line ahead of who asks. The thread is left

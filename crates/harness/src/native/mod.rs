@@ -113,6 +113,7 @@ impl Harness for Native {
         let shared = Arc::clone(&self.shared);
         check_text(&prompt.text)?;
         let cancel = shared.down.child_token();
+        shared.sessions.freed(&prompt.session).await;
         let (setup, running) = shared.sessions.begin(&shared, &prompt.session, cancel.clone())?;
         may_lead(&setup, &prompt.agent)?;
         let (accepted, answer) = oneshot::channel();

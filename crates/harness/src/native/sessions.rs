@@ -25,6 +25,8 @@ struct State {
 #[derive(Clone)]
 struct Signals {
     cancel: CancellationToken,
+    /// Its end is being told: nothing but its place is still to be freed.
+    ending: bool,
     finished: CancellationToken,
 }
 
@@ -72,7 +74,9 @@ impl Sessions {
             return Err(HarnessError::Busy(session.to_owned()));
         }
         let finished = CancellationToken::new();
-        state.running.insert(session.to_owned(), Signals { cancel, finished: finished.clone() });
+        state
+            .running
+            .insert(session.to_owned(), Signals { cancel, ending: false, finished: finished.clone() });
         let running = Running {
             shared: Arc::clone(shared),
             session: session.to_owned(),
@@ -82,10 +86,25 @@ impl Sessions {
         Ok((Arc::clone(&state.setup), running))
     }
 
+    /// The turn is about to tell its end. Whoever hears that may prompt at once, and is not refused as busy.
+    pub fn ending(&self, session: &str) {
+        if let Some(signals) = self.lock().running.get_mut(session) {
+            signals.ending = true;
+        }
+    }
+
+    /// Waits for the place of a turn that has told its end.
+    pub async fn freed(&self, session: &str) {
+        let ending = self.lock().running.get(session).filter(|signals| signals.ending).cloned();
+        if let Some(signals) = ending {
+            signals.finished.cancelled().await;
+        }
+    }
+
     /// Cancels the session's turn and waits for its end.
     pub async fn stop(&self, session: &str) {
         let signals = self.lock().running.get(session).cloned();
-        if let Some(Signals { cancel, finished }) = signals {
+        if let Some(Signals { cancel, finished, .. }) = signals {
             cancel.cancel();
             finished.cancelled().await;
         }

@@ -149,6 +149,7 @@ impl Turn {
             error.get_or_insert(failed);
         }
         let reason = if error.is_some() { FinishReason::Error } else { reason };
+        self.shared.sessions.ending(&self.session);
         self.tell(EventBody::TurnFinished { turn: self.number, reason, error: error.clone() });
         Outcome { reason, error, text }
     }

@@ -167,3 +167,13 @@ async fn many_sessions_at_once() {
     }
     stage.assert_valid();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_right_after_an_end_is_taken() {
+    let stage = Stage::new().await;
+    // Whoever hears of a turn's end may prompt at once: the turn's place is still being freed on another thread.
+    for _ in 0..100 {
+        stage.turn("s1", "SAY ok").await;
+    }
+    stage.assert_valid();
+}

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use beeuni_daemon::Door;
 use beeuni_harness::{CallError, ToolCall, Tools as _};
@@ -20,6 +21,9 @@ use crate::{Context, Failure, Outcome};
 
 /// The largest arguments that are read from standard input, in bytes.
 const MAX_ARGUMENTS: u64 = 32 << 20;
+
+/// How long a module's last printed lines are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Call one tool, as a model would: same access, secrets, limits and texts
 #[derive(Debug, clap::Args)]
@@ -48,6 +52,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
     let variables = Variables::read(context, args.env_file.as_deref())?;
     let project = Project::find(context, Some(variables.names.clone()))?;
     project.startable(context)?;
+    project.required(&variables.names)?;
     let agent = args.agent.clone().unwrap_or_else(|| project.judged.manifest.default_agent.clone());
     may_call(&project, &agent, &args.name)?;
     let outcome = block_on_own_signals(async {
@@ -152,7 +157,7 @@ async fn call(
             .hint(format!("see {}", failed.path)));
     }
     let cancel = CancellationToken::new();
-    let call = door.call(ToolCall {
+    let mut call = door.call(ToolCall {
         session: "tools-call".to_owned(),
         session_agent: agent.to_owned(),
         agent: agent.to_owned(),
@@ -160,7 +165,6 @@ async fn call(
         arguments,
         cancel: cancel.clone(),
     });
-    tokio::pin!(call);
     let outcome = loop {
         tokio::select! {
             biased;
@@ -169,7 +173,10 @@ async fn call(
             _ = interrupts.next() => cancel.cancel(),
         }
     };
-    while let Ok(line) = lines.try_recv() {
+    // What the module printed last is still on its way: the pipes end with the process, and the lines with them.
+    drop(call);
+    drop(door);
+    while let Ok(Some(line)) = tokio::time::timeout(LAST_WORDS, lines.recv()).await {
         context.ui.talk(line);
     }
     Ok(outcome)
