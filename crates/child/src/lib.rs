@@ -6,6 +6,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("beeuni-child knows process groups, Landlock and seccomp of Linux only");
 
+mod calls;
 mod child;
 mod fork;
 mod keeper;

@@ -1,9 +1,9 @@
 // Makes raw system calls from inside a child and prints, for each, `ok` or the error's number.
 // Bun has `bun:ffi` only while its compiler is on, so this also shows that no limit turned that off.
-import { dlopen, read } from "bun:ffi"
+import { dlopen, ptr, read } from "bun:ffi"
 import { readFileSync, readdirSync, writeFileSync } from "node:fs"
 import { execFileSync } from "node:child_process"
-const { parent, sibling, secret, outside, workspace, port, calls } = JSON.parse(process.argv[2])
+const { parent, sibling, secret, outside, workspace, port, calls, refused, absent } = JSON.parse(process.argv[2])
 const six = ["i64", "i64", "i64", "i64", "i64", "i64", "i64"]
 const libc = dlopen("libc.so.6", { syscall: { args: six, returns: "i64" }, __errno_location: { args: [], returns: "ptr" } })
 const call = (number, ...rest) => {
@@ -30,6 +30,50 @@ for (const owner of [["parent", parent], ["sibling", sibling]]) {
   await attempt(`trace ${name}`, () => call(calls.ptrace, 16, pid))
   await attempt(`signal ${name}`, () => call(calls.kill, pid, 0))
 }
+// What one process may do to another, special modes, and memory that is in no process.
+const wrong = []
+const expect = (name, expected, said) => { if (said !== expected) wrong.push(`${name} ${said}`) }
+const kept = []
+const pointer = (bytes) => { kept.push(bytes); return ptr(bytes) }
+const [room, zeroes] = [pointer(new Uint8Array(64)), pointer(new Uint8Array(64))]
+const path = (text) => pointer(Buffer.from(text + "\0"))
+for (const [name, pid] of [["parent", parent], ["sibling", sibling]]) {
+  expect(`prlimit64 ${name}`, "errno 1", call(calls.prlimit64, pid, 0, room, 0))
+  expect(`setpriority ${name}`, "errno 1", call(calls.setpriority, 0, pid, 5))
+  expect(`setpriority group ${name}`, "errno 1", call(calls.setpriority, 1, pid, 5))
+  expect(`ioprio_set ${name}`, "errno 1", call(calls.ioprio_set, 1, pid, 0x4007))
+  for (const how of ["sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr", "move_pages", "migrate_pages"])
+    expect(`${how} ${name}`, "errno 1", call(calls[how], pid, 8, room, room, room, 0))
+  const handle = Number(libc.symbols.syscall(...[calls.pidfd_open, pid, 0, 0, 0, 0, 0].map(BigInt)))
+  if (handle < 0) wrong.push(`no handle of ${name}`)
+  expect(`pidfd_send_signal ${name}`, "errno 1", call(calls.pidfd_send_signal, handle, 0, 0, 0))
+}
+expect("setpriority user", "errno 1", call(calls.setpriority, 2, 0, 5))
+expect("ioprio_set user", "errno 1", call(calls.ioprio_set, 3, 0, 0x4007))
+expect("prlimit64 itself", "ok", call(calls.prlimit64, 0, 4, zeroes, 0))
+expect("setpriority itself", "ok", call(calls.setpriority, 0, 0, 1))
+const file = `${workspace}/special`
+writeFileSync(file, "x")
+for (const mode of [0o4755, 0o2755, 0o2000]) {
+  const check = (name, ...rest) => expect(`${name} ${mode.toString(8)}`, "errno 1", call(calls[name], ...rest))
+  check("chmod", path(file), mode)
+  check("fchmod", 99, mode)
+  check("fchmodat", -100, path(file), mode)
+  check("fchmodat2", -100, path(file), mode, 0)
+  check("creat", path(file + 1), mode)
+  check("open", path(file + 2), 0o101, mode)
+  check("openat", -100, path(file + 3), 0o101, mode)
+  check("openat", -100, path(workspace), 0o20200001, mode)
+  check("mknod", path(file + 4), 0o100000 | mode, 0)
+  check("mknodat", -100, path(file + 5), 0o100000 | mode, 0)
+}
+for (const mode of [0o020600, 0o060600]) expect(`device ${mode.toString(8)}`, "errno 1", call(calls.mknodat, -100, path(file + 6), mode, 0))
+expect("chmod 755", "ok", call(calls.chmod, path(file), 0o755))
+expect("mkdir 2755", "ok", call(calls.mkdirat, -100, path(file + process.pid), 0o2755))
+for (const [name, number] of Object.entries(refused)) expect(name, "errno 1", call(number, 0, 4096, 0o1600, 0, 0, 0))
+for (const [name, number] of Object.entries(absent)) expect(name, "errno 38", call(number, room, 0, room, 24))
+await attempt("system calls", () => wrong.length === 0 ? "as expected" : wrong.join(", "))
+
 await attempt("write outside", () => writeFileSync(outside, "x"))
 await attempt("write a system setting", () => writeFileSync("/proc/sys/kernel/core_pattern", "x"))
 await attempt("write /usr", () => writeFileSync("/usr/beeuni-attack", "x"))
@@ -48,6 +92,12 @@ await attempt("write the workspace", () => writeFileSync(`${workspace}/file`, "x
 await attempt("run a shell", () => succeeds("/bin/sh", "-c", "ls /usr | head -1 >/dev/null && echo hi >" + workspace + "/hi && rm " + workspace + "/hi"))
 await attempt("run git", () => succeeds("git", "init", "-q", `${workspace}/repository`))
 await attempt("run with a time limit", () => succeeds("timeout", "5", "true"))
+await attempt("much data through a program", async () => {
+  const much = new Uint8Array(1 << 22).fill(65)
+  const waited = Bun.spawnSync(["/bin/cat"], { stdin: much }).stdout.length
+  const streamed = (await new Response(Bun.spawn(["/bin/cat"], { stdin: new Blob([much]) }).stdout).bytes()).length
+  return waited === much.length && streamed === much.length ? "ok" : `${waited} ${streamed}`
+})
 await attempt("JIT", () => { let sum = 0; for (let n = 0; n < 3e6; n++) sum += n % 7; return sum > 0 ? "ok" : "wrong" })
 await attempt("worker", () => new Promise((done, fail) => { const worker = new Worker(URL.createObjectURL(new Blob(["postMessage('ok')"]))); worker.onmessage = (event) => { done(event.data); worker.terminate() }; worker.onerror = fail }))
 await attempt("detached child", () => new Promise(async (done) => { const { spawn } = await import("node:child_process"); spawn("true", { detached: true }).on("exit", (code) => done(code === 0 ? "ok" : "fails")).on("error", () => done("fails")) }))

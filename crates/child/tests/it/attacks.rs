@@ -24,6 +24,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("look through the root of sibling", "EACCES"),
     ("trace sibling", "errno 1"),
     ("signal sibling", "errno 1"),
+    ("system calls", "as expected"),
     ("write outside", "EACCES"),
     ("write a system setting", "EACCES"),
     ("write /usr", "EACCES"),
@@ -44,10 +45,38 @@ const EXPECTED: &[(&str, &str)] = &[
     ("run a shell", "ok"),
     ("run git", "ok"),
     ("run with a time limit", "ok"),
+    ("much data through a program", "ok"),
     ("JIT", "ok"),
     ("worker", "ok"),
     ("detached child", "ok"),
 ];
+
+macro_rules! calls {
+    ($($name:ident)*) => { &[$((stringify!($name), libc::$name)),*] };
+}
+
+/// Calls that are tried with arguments of their own.
+const CALLS: &[(&str, libc::c_long)] = calls! {
+    SYS_ptrace SYS_kill SYS_unshare SYS_clone SYS_mount SYS_io_uring_setup SYS_socket SYS_setsid
+    SYS_prlimit64 SYS_setpriority SYS_ioprio_set SYS_sched_setaffinity SYS_sched_setscheduler SYS_sched_setparam
+    SYS_sched_setattr SYS_move_pages SYS_migrate_pages SYS_pidfd_open SYS_pidfd_send_signal
+    SYS_chmod SYS_fchmod SYS_fchmodat SYS_fchmodat2 SYS_creat SYS_open SYS_openat SYS_mknod SYS_mknodat SYS_mkdirat
+};
+
+/// Calls that are not permitted, whatever the arguments.
+const REFUSED: &[(&str, libc::c_long)] = calls! {
+    SYS_shmget SYS_shmat SYS_shmctl SYS_msgget SYS_msgsnd SYS_msgrcv SYS_msgctl SYS_semget SYS_semop
+    SYS_semtimedop SYS_semctl SYS_mq_open SYS_mq_unlink SYS_mq_timedsend SYS_mq_timedreceive SYS_mq_notify
+    SYS_mq_getsetattr SYS_process_madvise SYS_process_mrelease SYS_kcmp SYS_memfd_secret
+};
+
+/// Calls that a program is told the kernel does not have.
+const ABSENT: &[(&str, libc::c_long)] = calls! { SYS_clone3 SYS_openat2 SYS_memfd_create };
+
+fn numbers(calls: &[(&str, libc::c_long)]) -> String {
+    let each = calls.iter().map(|(name, number)| format!("{:?}:{number}", name.trim_start_matches("SYS_")));
+    format!("{{{}}}", each.collect::<Vec<_>>().join(","))
+}
 
 /// The last attempts, by whether the sandbox has a network.
 const ONLINE: &[(&str, &str)] = &[("name lookup", "ok"), ("fetch loopback", "ok")];
@@ -113,18 +142,13 @@ async fn a_hostile_tool_gets_nothing_and_an_honest_one_works() {
     for network in [true, false] {
         let task = format!(
             r#"{{"parent":{},"sibling":{pid},"secret":{:?},"outside":{:?},"workspace":{workspace:?},"port":{port},
-            "calls":{{"ptrace":{},"kill":{},"unshare":{},"clone":{},"mount":{},"io_uring_setup":{},"socket":{},"setsid":{}}}}}"#,
+            "calls":{},"refused":{},"absent":{}}}"#,
             std::process::id(),
             at("key"),
             at("outside"),
-            libc::SYS_ptrace,
-            libc::SYS_kill,
-            libc::SYS_unshare,
-            libc::SYS_clone,
-            libc::SYS_mount,
-            libc::SYS_io_uring_setup,
-            libc::SYS_socket,
-            libc::SYS_setsid,
+            numbers(CALLS),
+            numbers(REFUSED),
+            numbers(ABSENT),
         );
         let mut spec = confined(&bun, &script, &workspace, network);
         spec.args.push(task.into());
