@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use beeuni_harness::native::{Native, Options};
@@ -64,6 +65,8 @@ pub struct Daemon {
     harness: Native,
     door: Arc<Door>,
     journal: Arc<Journal>,
+    /// A turn has begun since the tools were loaded.
+    is_warm: AtomicBool,
     /// Held as long as this program runs the session.
     _lock: File,
 }
@@ -95,7 +98,7 @@ impl Daemon {
         let setup = Arc::new(Setup { manifest, agents, tools, directory, temp, spill });
         let options = Options { state: folder.join("conversations"), spawner, unattended, now };
         let harness = Native::start(setup, journal.clone(), options);
-        Ok((Daemon { session, harness, door, journal, _lock: lock }, report))
+        Ok((Daemon { session, harness, door, journal, is_warm: AtomicBool::new(false), _lock: lock }, report))
     }
 
     /// The session's id.
@@ -103,8 +106,12 @@ impl Daemon {
         &self.session
     }
 
-    /// Begins a turn; its events follow.
+    /// Begins a turn; its events follow. Modules that were edited since the last turn are loaded first: a session in a
+    /// working tree runs what stands there. (The manifest stays what it was at the start.)
     pub async fn prompt(&self, agent: &str, text: &str) -> Result<(), HarnessError> {
+        if self.is_warm.swap(true, Ordering::Relaxed) {
+            self.door.refresh().await;
+        }
         let prompt = Prompt { session: self.session.clone(), agent: agent.to_owned(), text: text.to_owned() };
         self.harness.prompt(prompt).await
     }

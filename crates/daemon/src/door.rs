@@ -46,6 +46,8 @@ type Vars = Arc<BTreeMap<String, String>>;
 /// The hosted tools of one project, behind their access rule.
 pub struct Door {
     host: Arc<ToolHost>,
+    modules: Vec<ModuleSpec>,
+    checkout: PathBuf,
     manifest: Arc<Manifest>,
     harness: Harness,
     environment: Environment,
@@ -78,18 +80,25 @@ impl Door {
         host.set_secrets(environment.private_values().iter().cloned());
         let tools = manifest.session_tools().into_iter();
         let modules = tools.filter(|tool| only.is_none_or(|only| tool.name == only));
-        let modules = modules.filter_map(|tool| module(tool, &manifest)).collect();
-        let report = host.load(&checkout, modules).await;
+        let modules: Vec<ModuleSpec> = modules.filter_map(|tool| module(tool, &manifest)).collect();
+        let report = host.load(&checkout, modules.clone()).await;
         let door = Door {
             host,
+            modules,
             manifest,
             harness,
             environment,
             bounder: Bounder::new(spill),
             directory: checkout.to_string_lossy().into_owned(),
+            checkout,
             contexts: Mutex::default(),
         };
         Ok((Arc::new(door), report))
+    }
+
+    /// Loads again what has other contents than before; the rest keeps its process. Calls that run end on the old code.
+    pub async fn refresh(&self) -> LoadReport {
+        self.host.load(&self.checkout, self.modules.clone()).await
     }
 
     /// How every tool is.

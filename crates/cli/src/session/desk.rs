@@ -104,6 +104,8 @@ impl Desk {
             let event = tokio::select! {
                 biased;
                 interrupt = self.interrupts.next() => {
+                    // The terminal shows `^C` where the cursor stood.
+                    context.ui.talk("");
                     ending |= stopping || interrupt == Interrupt::End;
                     stopping = true;
                     daemon.stop().await;
@@ -138,6 +140,7 @@ impl Desk {
                 // The turn may have ended meanwhile; then nothing is open any more.
                 Ok(Some((id, reply))) => drop(daemon.reply(&id, reply).await),
                 Err(Interrupted) => {
+                    context.ui.talk("");
                     stopping = true;
                     daemon.stop().await;
                 }
