@@ -132,7 +132,11 @@ impl<'t> Tree<'t> {
                 Some(Ok((Event::Comment(..) | Event::Anchor(..) | Event::StreamStart, _))) => {}
                 Some(Ok((event, span))) => return Ok((event, self.range(span))),
                 Some(Err(error)) => {
-                    let at = self.base + error.marker().byte_offset().unwrap_or(0).min(self.text.len());
+                    let mut at = error.marker().byte_offset().unwrap_or(0).min(self.text.len());
+                    if is_about_tab(error.kind()) {
+                        at = tab_after(self.text, at);
+                    }
+                    let at = self.base + at;
                     return Err(problem(at..at, friendly(error.kind(), &error.info())));
                 }
             }
@@ -367,14 +371,36 @@ fn core(text: &str) -> Value {
     }
 }
 
+fn is_about_tab(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::TabNotAllowed
+            | ErrorKind::TabInBlockIndentation
+            | ErrorKind::TabAtBlockScalarStart
+            | ErrorKind::TabInIndentation
+            | ErrorKind::TabInPlainScalar
+    )
+}
+
+/// The first tab in the indentation of the line with `at` or of one below it: the parser names the place where the value
+/// began that the tab ended. Without such a tab `at` itself.
+fn tab_after(text: &str, at: usize) -> usize {
+    let Some(before) = text.get(..at) else { return at };
+    let mut start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    for line in text[start..].split_inclusive('\n') {
+        let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
+        if let Some(tab) = line[..indent].find('\t') {
+            return start + tab;
+        }
+        start += line.len();
+    }
+    at
+}
+
 /// A parser's error in a writer's words.
 fn friendly(kind: &ErrorKind, info: &str) -> String {
     match kind {
-        ErrorKind::TabNotAllowed
-        | ErrorKind::TabInBlockIndentation
-        | ErrorKind::TabAtBlockScalarStart
-        | ErrorKind::TabInIndentation
-        | ErrorKind::TabInPlainScalar => "a tab stands where YAML takes spaces only; indent with spaces".to_owned(),
+        kind if is_about_tab(kind) => "a tab stands where YAML takes spaces only; indent with spaces".to_owned(),
         ErrorKind::UnclosedQuotedScalar | ErrorKind::DocumentIndicatorInQuotedScalar => {
             "a quote is opened here and never closed".to_owned()
         }

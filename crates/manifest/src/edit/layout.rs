@@ -1,4 +1,4 @@
-//! What a tree of values does not say about a text: its comments, its line ends and where its document stops.
+//! What a tree of values does not say about a text: its comments, its line ends, and where its document stops.
 
 use std::ops::Range;
 
@@ -12,14 +12,12 @@ pub(super) struct Layout {
     pub comments: Vec<Range<usize>>,
     /// Where the document's last line ends: before `...`, or at the end of the text.
     pub end: usize,
-    pub eol: &'static str,
 }
 
 impl Layout {
     /// Reads a text that is known to parse.
     pub fn read(text: &str) -> Layout {
-        let eol = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        let mut layout = Layout { comments: Vec::new(), end: text.len(), eol };
+        let mut layout = Layout { comments: Vec::new(), end: text.len() };
         for (event, span) in Parser::new_from_str(text).flatten() {
             let Some(span) = span.byte_range() else { continue };
             match event {
@@ -56,6 +54,18 @@ pub(super) fn line_start(text: &str, at: usize) -> usize {
 pub(super) fn line_end(text: &str, at: usize) -> usize {
     let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
     if text[at..end].ends_with('\r') { end - 1 } else { end }
+}
+
+/// How the line with `at` ends; the line before it where it is the last and has no end. A new line beside it ends the
+/// same, so that neither changes.
+pub(super) fn eol(text: &str, at: usize) -> &'static str {
+    let end = line_end(text, at);
+    let ends = if end < text.len() {
+        text[end..].starts_with('\r')
+    } else {
+        text[..line_start(text, at)].ends_with("\r\n")
+    };
+    if ends { "\r\n" } else { "\n" }
 }
 
 /// How many characters stand before `at` on its line.

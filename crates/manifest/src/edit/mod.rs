@@ -63,6 +63,16 @@ pub enum EditError {
         /// What it points at.
         module: String,
     },
+    /// Two files declare it (V7), and only one of them would change.
+    #[error("{}: `{name}` is declared here and at {}; leave one of the two and eject again", at(.place), at(.first))]
+    Twice {
+        /// Where the second stands.
+        place: Place,
+        /// Where the first stands.
+        first: Place,
+        /// The tool.
+        name: String,
+    },
     /// The shape around the entry cannot be edited with certainty.
     #[error("{}: {why}; set `{name}: tools/{name}.ts` yourself", at(.place))]
     Unsafe {
@@ -89,6 +99,12 @@ pub fn eject(originals: &[Original<'_>], name: &str, force: bool) -> Result<Ejec
     let declares = |document: &&Document<'_>| document.entry(name).is_some();
     let has_key = |document: &&Document<'_>| document.tools().is_some();
     let document = documents.iter().find(declares).or_else(|| documents.iter().find(has_key)).unwrap_or(root);
+    let mut places = documents
+        .iter()
+        .filter_map(|document| document.entry(name).map(|entry| document.place(entry.key_span.start)));
+    if let (Some(first), Some(place)) = (places.next(), places.next()) {
+        return Err(EditError::Twice { place, first, name: name.to_owned() });
+    }
     let module = format!("tools/{name}.ts");
     if let (Some(entry), false) = (document.entry(name), force) {
         let old = document.pointed_at(entry);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::layout::{column, end_of, is_alias, is_flow, line_end, line_start};
+use super::layout::{column, end_of, eol, is_alias, is_flow, line_end, line_start};
 use super::{Document, EJECTED_FROM, pairs};
 use crate::names::BEEUNI_TOOLS;
 use crate::yaml::{Node, Pair, Value};
@@ -138,7 +138,7 @@ impl Plan<'_, '_> {
                     .map_or(value.span.end, |last| end_of(self.text(), &last.value, last.key_span.end));
                 let at = line_end(self.text(), end);
                 let indent = " ".repeat(column(self.text(), value.span.start));
-                let line = format!("{}{indent}{}{}", self.document.layout.eol, self.entry(), self.comment());
+                let line = format!("{}{indent}{}{}", eol(self.text(), at), self.entry(), self.comment());
                 self.splice.put(at..at, line);
                 Ok(())
             }
@@ -168,7 +168,7 @@ impl Plan<'_, '_> {
         }
         let at = line_end(self.text(), below);
         let indent = " ".repeat(column(self.text(), tools.key_span.start) + self.step());
-        let line = format!("{}{indent}{}{}", self.document.layout.eol, self.entry(), self.comment());
+        let line = format!("{}{indent}{}{}", eol(self.text(), at), self.entry(), self.comment());
         self.splice.put(at..at, line);
         Ok(())
     }
@@ -185,7 +185,7 @@ impl Plan<'_, '_> {
             let blanks = text[start..].len() - text[start..].trim_start_matches([' ', '\t']).len();
             let indent = text[start..start + blanks].to_owned();
             let at = line_end(text, comma.unwrap_or(end));
-            let line = |tail: &str| format!("{}{indent}{entry}{tail}{}", layout.eol, self.comment());
+            let line = |tail: &str| format!("{}{indent}{entry}{tail}{}", eol(text, at), self.comment());
             if at < close {
                 let line = line(if comma.is_some() { "," } else { "" });
                 if comma.is_none() {
@@ -229,7 +229,8 @@ impl Plan<'_, '_> {
             Value::Map(_) => " ".repeat(column(text, root.span.start)),
             _ => String::new(),
         };
-        let (before, eol, step) = (&text[..layout.end], layout.eol, " ".repeat(self.step()));
+        let (before, step) = (&text[..layout.end], " ".repeat(self.step()));
+        let eol = eol(before, before.len());
         let mut block = String::new();
         if !before.is_empty() && !before.ends_with('\n') {
             block.push_str(eol);

@@ -8,7 +8,7 @@ use crate::manifest::Place;
 use crate::names::suggestion;
 use crate::yaml::{Node, Problem, Value};
 
-use super::Context;
+use super::{Context, MAX_FINDINGS};
 
 /// One value, with its dotted path and its key.
 #[derive(Clone, Debug)]
@@ -127,11 +127,13 @@ impl<'a> Reader<'a> {
 
     /// An unknown key, with the nearest known one.
     pub fn unknown(&mut self, at: &At<'_>, known: &[&str]) {
-        let message = format!(
-            "unknown key \"{}\": it changes nothing.{}",
-            at.key,
+        // Comparing words is most of the work for a file of tens of thousands of keys, whose findings are not shown.
+        let near = if self.findings.len() < MAX_FINDINGS {
             suggestion(at.key, known.iter().copied())
-        );
+        } else {
+            String::new()
+        };
+        let message = format!("unknown key \"{}\": it changes nothing.{near}", at.key);
         self.warn_at_key(at, message);
     }
 

@@ -366,7 +366,7 @@ pub const CORPUS: &[(&str, &str, &str, &str)] = &[
         "tab",
         "tools:\n\tshow: beeuni:show\n",
         "show",
-        "! beeuni.yaml:2:2: a tab stands where YAML takes spaces only; indent with spaces. Correct it and eject again",
+        "! beeuni.yaml:2:1: a tab stands where YAML takes spaces only; indent with spaces. Correct it and eject again",
     ),
     (
         "twice",
@@ -379,5 +379,41 @@ pub const CORPUS: &[(&str, &str, &str, &str)] = &[
         "tools:\n  show: beeuni:show   \n\n\n  memory: beeuni:memory\n\n\n",
         "web_search",
         "+  web_search: tools/web_search.ts  # ejected from beeuni:web_search\n",
+    ),
+    (
+        "a new line ends as the one above it, LF",
+        "tools:\n  memory: beeuni:memory\nagents: {}\r\n",
+        "show",
+        "+  show: tools/show.ts  # ejected from beeuni:show\n",
+    ),
+    (
+        "a new line ends as the one above it, CRLF",
+        "tools:\r\n  memory: beeuni:memory\r\nagents: {}\n",
+        "show",
+        "+  show: tools/show.ts  # ejected from beeuni:show\r\n",
+    ),
+    (
+        "below an empty map, LF in a file with CRLF",
+        "tools:\nagents: {}\r\n",
+        "show",
+        "+  show: tools/show.ts  # ejected from beeuni:show\n",
+    ),
+    (
+        "a line of its own in a flow map, LF in a file with CRLF",
+        "tools: {\n  memory: beeuni:memory,\n}\nagents: {}\r\n",
+        "show",
+        "+  show: tools/show.ts,  # ejected from beeuni:show\n",
+    ),
+    (
+        "a new block ends as the last line, LF in a file with CRLF",
+        "env: {}\r\nagents: {}\n",
+        "show",
+        "+\n+tools:\n+  web_search: beeuni:web_search\n+  image_search: beeuni:image_search\n+  scrape_webpage: beeuni:scrape_webpage\n+  memory: beeuni:memory\n+  show: tools/show.ts  # ejected from beeuni:show\n",
+    ),
+    (
+        "a tab below a value",
+        "tools:\n  show: beeuni:show\n\tx\n",
+        "show",
+        "! beeuni.yaml:3:1: a tab stands where YAML takes spaces only; indent with spaces. Correct it and eject again",
     ),
 ];

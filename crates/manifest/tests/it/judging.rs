@@ -300,7 +300,7 @@ fn values_are_understood() {
 
 #[test]
 fn broken_yaml_is_one_finding_with_its_place() {
-    check("tools:\n\tshow: beeuni:show\n", &["error 2:2 : a tab stands…"]);
+    check("tools:\n\tshow: beeuni:show\n", &["error 2:1 : a tab stands…"]);
     check("tools:\n  show: \"beeuni\n", &["error 2:9 : a quote is opened…"]);
     check("tools:\n  show: beeuni: show\n", &["error 2:15 : a `: ` stands inside…"]);
     check("a: 1\n---\nb: 2\n", &["error 2:1 : a second document starts here; write one document per file"]);
