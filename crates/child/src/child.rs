@@ -1,6 +1,7 @@
 //! A running child and how it ended.
 
-use crate::sys;
+use crate::fork::Started;
+use crate::{stem, sys};
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
-/// A running child. Dropping it kills its whole process group; it is reaped in the background.
+/// A running child. Dropping it kills it with all that it started; it is reaped in the background.
 #[derive(Debug)]
 pub struct Child {
     /// Writes to the child's descriptor 0, when [`crate::Stdin::Piped`] was asked for.
@@ -28,7 +29,7 @@ impl Child {
 
     /// Waits until the child has ended and says how. May be asked by several tasks and more than once.
     ///
-    /// What the child left behind in its process group is killed before this returns.
+    /// What the child left behind, in whatever group or session, is killed before this returns.
     pub async fn wait(&self) -> Exit {
         let mut exit = self.hold.exit.clone();
         let ended = exit.wait_for(Option::is_some).await.ok().and_then(|seen| seen.clone());
@@ -36,7 +37,7 @@ impl Child {
         ended.unwrap_or(Exit { code: None, signal: Some(libc::SIGKILL), out_of_memory: None })
     }
 
-    /// Kills the child and all of its process group at once. Does nothing when it has ended.
+    /// Kills the child and, at the latest with its end, all that it started. Does nothing when it has ended.
     pub fn kill(&self) {
         self.hold.group.signal(libc::SIGKILL);
     }
@@ -64,18 +65,24 @@ impl Drop for Hold {
 /// The process group of one child.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// The id, as long as the child is not reaped and so the id cannot mean another process.
+    /// The leader, as long as it is not reaped and so the id cannot mean another process.
     id: Mutex<Option<i32>>,
+    /// Whether the leader is a stem, which does what the signal asks for.
+    stem: bool,
 }
 
 impl Group {
-    pub(crate) fn new(leader: i32) -> Group {
-        Group { id: Mutex::new(Some(leader)) }
+    pub(crate) fn new(started: Started) -> Group {
+        Group { id: Mutex::new(Some(started.leader)), stem: started.leader != started.program }
     }
 
     pub(crate) fn signal(&self, signal: i32) {
         if let Some(id) = *self.id.lock().unwrap_or_else(PoisonError::into_inner) {
-            sys::signal_group(id, signal);
+            match (self.stem, signal) {
+                (false, _) => sys::signal_group(id, signal),
+                (true, libc::SIGKILL) => sys::signal_process(id, stem::END),
+                (true, _) => sys::signal_process(id, signal),
+            }
         }
     }
 

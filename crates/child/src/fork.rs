@@ -6,6 +6,7 @@
 
 use crate::sandbox::Confinement;
 use crate::spec::Limits;
+use crate::stem;
 use libc::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::ffi::CString;
 use std::io::{self, Read};
@@ -26,6 +27,16 @@ pub(crate) struct Plan {
     pub(crate) confinement: Option<Confinement>,
     /// Whether the kernel kills it when this thread ends, however it ends.
     pub(crate) dies_with_parent: bool,
+    /// Whether a stem stands between, which ends what leaves the child's session.
+    pub(crate) stem: bool,
+}
+
+/// The processes of a child that runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Started {
+    /// What was forked, is to be signalled and is to be reaped: the stem, or else the program.
+    pub(crate) leader: i32,
+    pub(crate) program: i32,
 }
 
 /// What a new process was doing when the system refused.
@@ -72,9 +83,9 @@ impl Step {
 }
 
 impl Plan {
-    /// Forks and executes; returns the child's pid once the program runs, or what went wrong. A child that
-    /// could not execute is reaped before this returns.
-    pub(crate) fn run(&self) -> Result<i32, (Step, io::Error)> {
+    /// Forks and executes; returns once the program runs, or what went wrong. A child that could not execute is
+    /// reaped before this returns.
+    pub(crate) fn run(&self) -> Result<Started, (Step, io::Error)> {
         let failed = |error| (Step::Fork, error);
         let (mut verdict, writer) = io::pipe().map_err(failed)?;
         let report = crate::sys::move_up(writer.as_fd()).map_err(failed)?;
@@ -94,12 +105,14 @@ impl Plan {
         let pid = unsafe { fork(&image) }.map_err(failed)?;
         drop(report);
         let mut message = [0; 5];
-        // The pipe closes without a word when exec succeeds.
-        match verdict.read_exact(&mut message) {
-            Err(_) => Ok(pid),
-            Ok(()) => {
+        // Without a stem, the pipe closes without a word when exec succeeds.
+        match (verdict.read_exact(&mut message), message) {
+            (Err(_), _) => Ok(Started { leader: pid, program: pid }),
+            (Ok(()), [stem::RUNS, program @ ..]) => {
+                Ok(Started { leader: pid, program: i32::from_ne_bytes(program) })
+            }
+            (Ok(()), [step, errno @ ..]) => {
                 crate::sys::reap(pid);
-                let [step, errno @ ..] = message;
                 let step = Step::ALL.into_iter().find(|&known| known as u8 == step).unwrap_or(Step::Exec);
                 Err((step, io::Error::from_raw_os_error(i32::from_ne_bytes(errno))))
             }
@@ -132,12 +145,13 @@ fn rlimits(limits: &Limits) -> Rlimits {
 }
 
 /// What the child reads of its parent's memory.
-struct Image<'a> {
+#[derive(Clone, Copy)]
+pub(crate) struct Image<'a> {
     plan: &'a Plan,
     args: &'a [*const c_char],
     env: &'a [*const c_char],
-    report: c_int,
-    parent: c_int,
+    pub(crate) report: c_int,
+    pub(crate) parent: c_int,
     limits: Rlimits,
 }
 
@@ -162,20 +176,45 @@ unsafe fn fork(image: &Image<'_>) -> io::Result<c_int> {
     }
 }
 
-/// Runs in the child: gives up what the child must not have and executes the program.
+/// Runs in the child: becomes the program, or the stem that starts it.
 ///
 /// # Safety
 /// Only to be called in a just forked process, with an image as `fork` wants it.
 unsafe fn become_program(image: &Image<'_>) -> ! {
-    // SAFETY: every call below is async-signal-safe, and every pointer is to the image or to this stack.
+    // SAFETY: handed on.
     unsafe {
-        let step = match prepare(image) {
+        if image.plan.stem {
+            stem::stand(image);
+        }
+        let step = launch(image);
+        report_failure(image, step)
+    }
+}
+
+/// Gives up what the program must not have and executes it. Returns only when that failed, with `errno` set.
+///
+/// # Safety
+/// As for `become_program`.
+pub(crate) unsafe fn launch(image: &Image<'_>) -> Step {
+    // SAFETY: the calls are async-signal-safe, and the pointers are to the image.
+    unsafe {
+        match prepare(image) {
             Err(step) => step,
             Ok(()) => {
                 libc::execve(image.plan.program.as_ptr(), image.args.as_ptr(), image.env.as_ptr());
                 Step::Exec
             }
-        };
+        }
+    }
+}
+
+/// Says which step failed, and ends the process.
+///
+/// # Safety
+/// As for `become_program`.
+pub(crate) unsafe fn report_failure(image: &Image<'_>, step: Step) -> ! {
+    // SAFETY: as above; the message is on this stack.
+    unsafe {
         let mut message = [step as u8, 0, 0, 0, 0];
         message[1..].copy_from_slice(&(*libc::__errno_location()).to_ne_bytes());
         libc::write(image.report, message.as_ptr().cast(), message.len());

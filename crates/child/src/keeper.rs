@@ -19,8 +19,8 @@ const QUIET: Duration = Duration::from_millis(200);
 /// How often the machine's processes are searched for new descendants, after a child has worked and otherwise.
 const SEARCH_BUSY: Duration = Duration::from_millis(200);
 const SEARCH_QUIET: Duration = Duration::from_secs(5);
-/// Rounds of killing what a child left behind; each finds what was forked during the one before.
-const SWEEPS: usize = 16;
+/// Most rounds of killing what a child left behind; each finds what was forked during the one before.
+const SWEEPS: usize = 1000;
 
 /// What the thread is asked to do.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub(crate) enum Request {
     },
     /// A child has ended and waits to be reaped.
     Ended(i32),
+    /// End all children, answer, and start no more.
+    ShutDown(oneshot::Sender<()>),
 }
 
 /// Tells the thread that a child has ended, also when the runtime drops the task that waits for it.
@@ -53,8 +55,10 @@ impl Drop for Tell {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     runtime: Handle,
-    /// Started with the first child.
+    /// Started with the first child that has no stem.
     warden: Option<Warden>,
+    /// Whether no more children are to be started.
+    closed: bool,
     children: HashMap<i32, Running>,
     /// What ended children left behind and we may have adopted: processes, and groups as negative numbers.
     adopted: Vec<i32>,
@@ -83,6 +87,7 @@ impl Keeper {
         Keeper {
             runtime,
             warden: None,
+            closed: false,
             children,
             adopted,
             searched: None,
@@ -100,18 +105,34 @@ impl Keeper {
                 Some(pause) => inbox.recv_timeout(pause),
             };
             match request {
+                // The caller learns of it by the answer that never comes.
+                Ok(Request::Start { .. }) if self.closed => {}
                 Ok(Request::Start { plan, keeper, reply }) => {
                     // A caller that gave up meanwhile drops what is sent, and that kills the child.
                     let _ = reply.send(self.start(&plan, keeper));
                 }
                 Ok(Request::Ended(pid)) => self.end(pid),
+                Ok(Request::ShutDown(done)) => {
+                    self.closed = true;
+                    self.end_all();
+                    // A caller that no longer waits has what it asked for all the same.
+                    let _ = done.send(());
+                }
                 Err(RecvTimeoutError::Timeout) => self.look(),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
+        self.end_all();
+    }
+
+    fn end_all(&mut self) {
+        // All are told first, so that they end side by side.
+        self.children.values().for_each(|running| running.group.signal(libc::SIGKILL));
         for pid in self.children.keys().copied().collect::<Vec<_>>() {
             self.end(pid);
         }
+        // Dropping it waits for its end.
+        self.warden = None;
     }
 
     fn pause(&self) -> Option<Duration> {
@@ -123,36 +144,39 @@ impl Keeper {
     }
 
     fn start(&mut self, plan: &Plan, keeper: Sender<Request>) -> Result<Hold, (Step, io::Error)> {
-        if self.warden.is_none() {
+        if self.warden.is_none() && !plan.stem {
             self.warden = Warden::start();
         }
-        let pid = plan.run()?;
-        self.warden.take_if(|warden| warden.add(pid).is_err());
+        let started = plan.run()?;
+        let leader = started.leader;
+        if !plan.stem {
+            self.warden.take_if(|warden| warden.add(leader).is_err());
+        }
         // The id is new, so nothing old has it any more.
-        self.adopted.retain(|target| target.abs() != pid);
+        self.adopted.retain(|target| target.abs() != leader);
         (self.quiet, self.unsearched) = (false, true);
-        let group = Arc::new(Group::new(pid));
+        let group = Arc::new(Group::new(started));
         let (report, exit) = watch::channel(None);
         let running = Running {
             limit: plan.limits.memory,
-            processes: Stat::read(pid).into_iter().collect(),
+            processes: Stat::read(started.program).into_iter().collect(),
             group: Arc::clone(&group),
             exit: report,
             out_of_memory: false,
         };
-        self.children.insert(pid, running);
-        let tell = Tell { keeper, pid };
+        self.children.insert(leader, running);
+        let tell = Tell { keeper, pid: leader };
         self.runtime.spawn(async move {
-            until_ended(pid).await;
+            until_ended(leader).await;
             drop(tell);
         });
-        Ok(Hold { pid, group, exit })
+        Ok(Hold { pid: started.program, group, exit })
     }
 
     /// Ends all that a child left behind, and reaps it. The child itself is killed if it still runs.
     fn end(&mut self, pid: i32) {
         let Some(running) = self.children.remove(&pid) else { return };
-        sys::signal_group(pid, libc::SIGKILL);
+        running.group.signal(libc::SIGKILL);
         let strays = sweep(pid, &running.processes);
         self.warden.take_if(|warden| warden.remove(pid).is_err());
         let status = running.group.close(|| sys::reap(pid));
@@ -213,14 +237,18 @@ impl Running {
         self.processes = self.processes.iter().filter_map(now).collect();
     }
 
-    /// Adds the processes that are in the child's session or descend from a known one.
+    /// Adds the processes that are in the child's session or descend from its leader or a known one. A stem is
+    /// not among them.
     fn discover(&mut self, leader: i32, all: &[Stat]) {
         loop {
             let known = self.processes.len();
             for found in all {
                 let of_ours = |known: &Stat| known.pid == found.parent;
                 if !self.processes.iter().any(|process| process.pid == found.pid)
-                    && (found.session == leader || self.processes.iter().any(of_ours))
+                    && found.pid != leader
+                    && (found.session == leader
+                        || found.parent == leader
+                        || self.processes.iter().any(of_ours))
                 {
                     self.processes.push(*found);
                 }
@@ -253,7 +281,8 @@ fn sweep(leader: i32, known: &[Stat]) -> Vec<i32> {
     let mut targets: Vec<Stat> = known.to_vec();
     for _ in 0..SWEEPS {
         targets.extend(procfs::in_session(leader));
-        targets.retain(|process| process.pid != leader);
+        // One that was killed and is still there can start nothing any more.
+        targets.retain(|process| process.pid != leader && !killed.contains(&process.pid));
         if targets.is_empty() {
             break;
         }

@@ -14,6 +14,7 @@ mod procfs;
 mod sandbox;
 mod spawner;
 mod spec;
+mod stem;
 mod support;
 mod sys;
 mod warden;

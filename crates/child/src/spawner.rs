@@ -103,6 +103,18 @@ impl Spawner {
         Ok(Spawner { keeper })
     }
 
+    /// Ends all children and what they started, and waits until they are gone. Starts none from then on, also not
+    /// for a clone of this spawner.
+    ///
+    /// To be called before the program ends: what is left then is ended too, but a moment after the program.
+    pub async fn shut_down(&self) {
+        let (done, finished) = oneshot::channel();
+        // A thread that is gone has ended everything before.
+        if self.keeper.send(Request::ShutDown(done)).is_ok() {
+            let _ = finished.await;
+        }
+    }
+
     /// Starts a child. It runs its program when this returns. Dropping the future ends the child.
     pub async fn spawn(&self, spec: Spec) -> Result<Child, SpawnError> {
         let (program, cwd) = (spec.program.clone(), spec.cwd.clone());
@@ -176,7 +188,10 @@ fn plan(spec: Spec) -> Result<(Plan, Pipes), SpawnError> {
     let confinement = sandbox.map(|sandbox| Confinement::new(&sandbox, &path)).transpose();
     let confinement = confinement.map_err(system(Step::Landlock))?;
     let (descriptors, pipes) = descriptors(stdin, channel).map_err(system(Step::Descriptors))?;
+    // Only a filter on system calls keeps a child in its session.
+    let stem = confinement.as_ref().is_none_or(|confinement| confinement.filters.is_empty());
     let plan = Plan {
+        stem,
         program: file,
         args: argv,
         env: variables,

@@ -11,6 +11,12 @@ pub(crate) fn signal_group(group: i32, signal: i32) {
     unsafe { libc::kill(-group, signal) };
 }
 
+/// Sends a signal to one process. The caller knows that it is still the one it means.
+pub(crate) fn signal_process(pid: i32, signal: i32) {
+    // SAFETY: kill touches no memory of ours.
+    unsafe { libc::kill(pid, signal) };
+}
+
 /// A descriptor that stands for a process and becomes readable when it ends. Needs Linux 5.3.
 pub(crate) fn pidfd(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: the call touches no memory of ours, and the descriptor it returns is owned by nobody else.

@@ -1,7 +1,8 @@
-//! The process that ends the children's descendants when this process is killed.
+//! The process that ends what is left of the children's sessions when this process is gone.
 //!
 //! A child itself dies with its parent by the kernel's hand; what it started does not. No code of ours runs at
-//! a SIGKILL, so the groups are told to a small shell, which acts when the pipe from here breaks.
+//! a SIGKILL, so the sessions are told to a small shell, which acts when the pipe from here breaks. It is there for
+//! children that cannot leave their session; the others have a stem.
 
 use crate::fork::Plan;
 use crate::spec::Limits;
@@ -10,12 +11,29 @@ use std::fs::File;
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Reads `+ <group>` and `- <group>`, and at the end of its input kills the groups that are left.
-const SCRIPT: &std::ffi::CStr = c"while read -r sign group; do
-  rest=; for one in $all; do [ $one = $group ] || rest=\"$rest $one\"; done
-  all=$rest; [ $sign = - ] || all=\"$all $group\"
+/// Reads `+ <session>` and `- <session>`, and at the end of its input kills the sessions that are left, until it
+/// finds no process of theirs. A process may have put anything into its name, lines and brackets too, so the
+/// fields are counted from the last bracket on: state, parent, group, session.
+const SCRIPT: &std::ffi::CStr = c"set -f
+while read -r sign session; do
+  rest=; for one in $all; do [ $one = $session ] || rest=\"$rest $one\"; done
+  all=$rest; [ $sign = - ] || all=\"$all $session\"
 done
-for one in $all; do kill -9 -$one; done";
+[ -n \"$all\" ] || exit 0
+strike() {
+  found=
+  set +f; set -- /proc/[0-9]*; set -f
+  for folder; do
+    line=; while read -r part; do line=\"$line $part\"; done <$folder/stat
+    set -- ${line##*) }
+    case \" $all \" in *\" $4 \"*)
+      [ $1 = Z ] || [ $1 = X ] || { kill -9 ${folder#/proc/} && found=1; }
+    esac
+  done
+  [ $found ]
+}
+for one in $all; do kill -9 -$one; done
+round=0; while strike && [ $round -lt 1000 ]; do round=$((round + 1)); done";
 
 /// A running warden. Dropping it ends the process, which by then has nothing to kill, and reaps it.
 #[derive(Debug)]
@@ -29,23 +47,23 @@ impl Warden {
     /// Starts the process. `None` where there is no shell: children then still die, their descendants may not.
     pub(crate) fn start() -> Option<Warden> {
         let (plan, pipe) = plan().ok()?;
-        let pid = plan.run().ok()?;
+        let pid = plan.run().ok()?.leader;
         Some(Warden { pid, pipe: Some(pipe) })
     }
 
-    /// Tells of a new group.
-    pub(crate) fn add(&mut self, group: i32) -> io::Result<()> {
-        self.tell('+', group)
+    /// Tells of a new session.
+    pub(crate) fn add(&mut self, session: i32) -> io::Result<()> {
+        self.tell('+', session)
     }
 
-    /// Tells that a group is no more, before its id can mean another one.
-    pub(crate) fn remove(&mut self, group: i32) -> io::Result<()> {
-        self.tell('-', group)
+    /// Tells that a session is no more, before its id can mean another one.
+    pub(crate) fn remove(&mut self, session: i32) -> io::Result<()> {
+        self.tell('-', session)
     }
 
-    fn tell(&mut self, sign: char, group: i32) -> io::Result<()> {
+    fn tell(&mut self, sign: char, session: i32) -> io::Result<()> {
         // One write of so few bytes is never cut in two.
-        self.pipe.as_mut().map_or(Ok(()), |pipe| pipe.write_all(format!("{sign} {group}\n").as_bytes()))
+        self.pipe.as_mut().map_or(Ok(()), |pipe| pipe.write_all(format!("{sign} {session}\n").as_bytes()))
     }
 }
 
@@ -69,6 +87,7 @@ fn plan() -> io::Result<(Plan, PipeWriter)> {
         limits: Limits { memory: u64::MAX, ..Limits::default() },
         confinement: None,
         dies_with_parent: false,
+        stem: false,
     };
     Ok((plan, pipe))
 }

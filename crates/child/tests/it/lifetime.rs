@@ -1,7 +1,7 @@
 //! How children end, and that nothing of them stays.
 
 use crate::{eventually, is_gone, line, run, shell, state};
-use beeuni_child::{Spawner, Spec};
+use beeuni_child::{Spawner, Spec, Stdin};
 
 #[tokio::test]
 async fn says_how_it_ended() {
@@ -46,24 +46,39 @@ async fn is_asked_and_is_killed() {
 }
 
 /// Scripts that start `sleep 1000` in some way and print its id.
-const STRAYS: &[&str] = &[
+pub(crate) const STRAYS: &[&str] = &[
     "sleep 1000 & echo $!",
     // Its parent ends at once.
     "(sleep 1000 & echo $!)",
     // In a group of its own.
     "timeout 2000 sleep 1000 & echo $!",
+    "set -m; sleep 1000 & echo $!",
     // Deaf to everything that can be ignored.
     "(trap '' HUP TERM INT; sleep 1000 & echo $!)",
+    // In a session of its own; then without a living parent as well, and without the environment.
+    "setsid sleep 1000 & echo $!",
+    "(setsid sh -c 'sleep 1000 & echo $!' &)",
+    "(env -i setsid setsid -f sh -c '(sleep 1000 & echo $!)' &)",
 ];
+
+/// A shell that runs one of them and then does what the second script says. Nobody watches its memory, so
+/// nobody has seen its descendants before they are to be ended.
+pub(crate) fn straying(script: &str, then: &str) -> Spec {
+    let mut spec = shell(&format!("exec 2>/dev/null; {script}; {then}"));
+    spec.limits.memory = u64::MAX;
+    spec.stdin = Stdin::Piped;
+    spec
+}
 
 #[tokio::test]
 async fn what_it_leaves_behind_is_ended_when_it_ends() {
     let spawner = Spawner::start().unwrap();
     for script in STRAYS {
-        let mut child = spawner.spawn(shell(&format!("exec 2>/dev/null; {script}; exit 4"))).await.unwrap();
+        let mut child = spawner.spawn(straying(script, "read word; exit 4")).await.unwrap();
         let stray = line(&mut child).await;
+        drop(child.stdin.take());
         assert_eq!(child.wait().await.code, Some(4), "{script}");
-        eventually(script, || is_gone(&stray)).await;
+        assert!(is_gone(&stray), "{script}");
     }
 }
 
@@ -71,8 +86,7 @@ async fn what_it_leaves_behind_is_ended_when_it_ends() {
 async fn a_dropped_child_takes_all_with_it() {
     let spawner = Spawner::start().unwrap();
     for script in STRAYS {
-        let mut child =
-            spawner.spawn(shell(&format!("exec 2>/dev/null; {script}; wait; sleep 1000"))).await.unwrap();
+        let mut child = spawner.spawn(straying(script, "wait; sleep 1000")).await.unwrap();
         let (stray, pid) = (line(&mut child).await, child.pid().to_string());
         drop(child);
         eventually(script, || is_gone(&stray) && state(&pid).is_none()).await;
@@ -148,41 +162,6 @@ async fn a_spawn_that_is_given_up_leaves_nothing() {
     .await;
 }
 
-/// Not a test of its own: the process that [`dies_with_its_owner`] kills.
-#[tokio::test]
-async fn an_owner() {
-    if std::env::var_os("BEEUNI_TEST_OWNER").is_none() {
-        return;
-    }
-    let script = "sleep 1000 & echo $$ $!; exec sleep 1000";
-    let mut child = Spawner::start().unwrap().spawn(shell(script)).await.unwrap();
-    eprintln!("child {}", line(&mut child).await);
-    std::future::pending::<()>().await;
-}
-
-#[tokio::test]
-async fn dies_with_its_owner() {
-    let spawner = Spawner::start().unwrap();
-    let mut spec = Spec::new(std::env::current_exe().unwrap(), "/");
-    spec.args = ["--exact", "lifetime::an_owner", "--nocapture"].map(Into::into).into();
-    spec.env = [("BEEUNI_TEST_OWNER".into(), "1".into())].into();
-    // Unwatched, so that this process knows nothing of what the owner starts and cannot be what ends it.
-    spec.limits.memory = u64::MAX;
-    let mut owner = spawner.spawn(spec).await.unwrap();
-    let _open_for_the_test_runner = owner.stdout.take();
-    owner.stdout = owner.stderr.take();
-    let pids = loop {
-        if let Some((_, pids)) = line(&mut owner).await.split_once("child ") {
-            break pids.to_owned();
-        }
-    };
-    let mut both = pids.split(' ');
-    assert!(pids.contains(' ') && both.all(|pid| !is_gone(pid)));
-    owner.kill();
-    owner.wait().await;
-    eventually("its child and what that started have ended", || pids.split(' ').all(is_gone)).await;
-}
-
 /// As process 1 of a container, this process adopts what its children leave behind, and has to bury it.
 #[tokio::test]
 async fn a_subreaper_buries_what_it_adopts() {
@@ -192,8 +171,9 @@ async fn a_subreaper_buries_what_it_adopts() {
     assert_eq!(adopts, 0);
     let spawner = Spawner::start().unwrap();
     for script in STRAYS {
-        let mut child = spawner.spawn(shell(&format!("exec 2>/dev/null; {script}; exit 4"))).await.unwrap();
+        let mut child = spawner.spawn(straying(script, "read word; exit 4")).await.unwrap();
         let stray = line(&mut child).await;
+        drop(child.stdin.take());
         child.wait().await;
         eventually(script, || state(&stray).is_none()).await;
     }

@@ -4,6 +4,7 @@
 mod attacks;
 mod lifetime;
 mod memory;
+mod owner;
 mod start;
 
 use beeuni_child::{Child, Exit, Spawner, Spec};
