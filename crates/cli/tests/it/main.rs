@@ -1,10 +1,14 @@
 //! The `beeuni` program as its users see it: the real binary, in a project with a home of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
+mod call;
+mod contract;
 mod eject;
 mod frame;
 mod init;
 mod ls;
+mod project_fixture;
+mod run;
 mod setup;
 mod specs;
 mod validate;
