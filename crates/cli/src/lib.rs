@@ -10,9 +10,11 @@ mod loading;
 mod local;
 mod program;
 mod project;
+mod release;
 mod runtime;
 mod schemas;
 mod session;
+mod shell;
 mod tracked;
 mod ui;
 

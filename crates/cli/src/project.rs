@@ -37,10 +37,7 @@ impl Project {
     /// Refuses to start a session from a manifest with errors, except where they concern single tools: those are left
     /// out and the rest works. Says what was left out.
     pub(crate) fn startable(&self, context: &mut Context) -> Result<(), Failure> {
-        let is_error = |finding: &&Finding| finding.severity == Severity::Error;
-        let errors: Vec<&Finding> = self.judged.findings.iter().filter(is_error).collect();
-        let (single, fatal): (Vec<_>, Vec<_>) =
-            errors.into_iter().partition(|finding| finding.path.starts_with("tools."));
+        let (single, fatal) = self.errors();
         for finding in &fatal {
             context.ui.talk(render(std::slice::from_ref(*finding), &self.judged.sources, false));
         }
@@ -59,13 +56,29 @@ impl Project {
         Ok(())
     }
 
+    /// The errors, apart: those that concern single tools, which are left out, and those that no session starts with.
+    pub(crate) fn errors(&self) -> (Vec<&Finding>, Vec<&Finding>) {
+        let is_error = |finding: &&Finding| finding.severity == Severity::Error;
+        let errors = self.judged.findings.iter().filter(is_error);
+        errors.partition(|finding| finding.path.starts_with("tools."))
+    }
+
+    /// The errors because of which some file is not known whole: it may declare anything.
+    pub(crate) fn broken(&self) -> Vec<Finding> {
+        let is_broken = |finding: &&Finding| {
+            finding.severity == Severity::Error
+                && (self.is_opaque() || finding.path.is_empty() || finding.path.starts_with("imports"))
+        };
+        self.judged.findings.iter().filter(is_broken).cloned().collect()
+    }
+
     /// The absolute path of the root manifest.
     pub(crate) fn manifest_path(&self) -> PathBuf {
         self.root.join(MANIFEST)
     }
 
     /// Whether nothing could be made of the root file: it has a finding, and no tool is known.
-    pub(crate) fn is_opaque(&self) -> bool {
+    fn is_opaque(&self) -> bool {
         self.judged.manifest.files.is_empty()
     }
 
@@ -81,8 +94,13 @@ impl Project {
     pub(crate) fn about_tool(&self, severity: Severity, name: &str, message: String) -> Finding {
         let declared = self.judged.manifest.tools.entries.get(name).map(|entry| entry.place.clone());
         let place = declared.unwrap_or_else(|| Place { file: MANIFEST.to_owned(), line: 1, column: 1 });
+        self.about(severity, format!("tools.{name}"), place, message)
+    }
+
+    /// A finding about what stands at `place`.
+    pub(crate) fn about(&self, severity: Severity, path: String, place: Place, message: String) -> Finding {
         let span = span(&self.judged.sources, &place);
-        Finding { severity, path: format!("tools.{name}"), message, place, span }
+        Finding { severity, path, message, place, span }
     }
 
     /// Refuses to start a session without a variable that the project needs.

@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use beeuni_daemon::checkout::Folder;
+use beeuni_manifest::{FileKind, Files as _};
+
 use crate::program::{self, Ran, on_path};
+use crate::shell::shell_word;
 
 /// How long Git may take for a look at its index.
 const TIME: Duration = Duration::from_secs(20);
@@ -13,8 +17,38 @@ const TIME: Duration = Duration::from_secs(20);
 /// How many paths go into one call, far below what an argument list may hold.
 const AT_ONCE: usize = 500;
 
+/// What Git says where there is nothing to compare with.
+const NO_REPOSITORY: &str = "not a git repository";
+
+/// A stranger's checkout can name programs in its configuration: a look at its index must run none of them. It names a
+/// file monitor and hooks, and a partial clone fetches what is missing through whatever its remote says.
+const HARMLESS: [&str; 10] = [
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "protocol.allow=never",
+    "-c",
+    "credential.helper=",
+    "--literal-pathspecs",
+    "--no-optional-locks",
+];
+
+/// Git's whole environment, beside [`KEPT`]: nothing is fetched, nobody is asked, and messages are in English.
+const SET: [(&str, &str); 4] = [
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("LC_ALL", "C"),
+];
+
+/// What Git gets of our environment: where programs are, and where the user's own settings (`safe.directory`) are. No
+/// `GIT_*` variable, which could point it elsewhere, and no secret.
+const KEPT: [&str; 3] = ["PATH", "HOME", "XDG_CONFIG_HOME"];
+
 /// A file that Git does not track.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Untracked {
     pub(crate) path: String,
     /// Whether a rule in some `.gitignore` says so.
@@ -27,30 +61,52 @@ impl Untracked {
         let path = &self.path;
         let (what, todo) =
             if self.ignored { ("ignores", "git add --force") } else { ("does not track", "git add") };
-        format!("Git {what} \"{path}\", and a release holds only files that Git tracks: run `{todo} {path}`.")
+        let word = shell_word(path);
+        format!("Git {what} \"{path}\", and a release holds only files that Git tracks: run `{todo} {word}`.")
     }
 }
 
-/// Those of `paths` (relative to `root`) that Git does not track. None where there is no Git or no repository: then
-/// there is nothing to compare with.
-pub(crate) async fn untracked(root: &Path, paths: &[&str], env: &BTreeMap<String, String>) -> Vec<Untracked> {
-    let Some(git) = on_path("git", env.get("PATH").map_or("", String::as_str)) else { return Vec::new() };
-    let mut found = Vec::new();
+/// What Git must track for a project file to be in a release: the file itself, and the link that its path leads through.
+/// Nothing for what is no file of the checkout.
+pub(crate) fn needed(files: &Folder, path: &str) -> Vec<String> {
+    if files.kind(path) != FileKind::File {
+        return Vec::new();
+    }
+    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+    let link = ends.map(|end| &path[..end]).find(|part| files.root().join(part).is_symlink());
+    link.map(str::to_owned).into_iter().chain([files.identity(path)]).collect()
+}
+
+/// Those of `paths` (relative to `root`, none of them beyond a link) that Git does not track. None where there is no Git
+/// or no repository: then there is nothing to compare with. Fails with the reason why Git does not answer.
+pub(crate) async fn untracked(
+    root: &Path,
+    paths: &BTreeSet<String>,
+    env: &BTreeMap<String, String>,
+) -> Result<BTreeSet<Untracked>, String> {
+    let Some(git) = on_path("git", env.get("PATH").map_or("", String::as_str)) else {
+        return Ok(BTreeSet::new());
+    };
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let mut found = BTreeSet::new();
     for paths in paths.chunks(AT_ONCE) {
-        let Some(tracked) = ls_files(&git, root, &["--cached"], paths, env).await else { return Vec::new() };
+        let tracked = match ls_files(&git, root, &["--cached"], paths, env).await {
+            Err(reason) if reason.contains(NO_REPOSITORY) => return Ok(BTreeSet::new()),
+            answer => answer?,
+        };
         let missing: Vec<&str> = paths.iter().copied().filter(|path| !tracked.contains(*path)).collect();
         if missing.is_empty() {
             continue;
         }
         let args = ["--others", "--ignored", "--exclude-standard"];
-        let ignored = ls_files(&git, root, &args, &missing, env).await.unwrap_or_default();
+        let ignored = ls_files(&git, root, &args, &missing, env).await?;
         found.extend(
             missing
                 .into_iter()
                 .map(|path| Untracked { path: path.to_owned(), ignored: ignored.contains(path) }),
         );
     }
-    found
+    Ok(found)
 }
 
 async fn ls_files(
@@ -59,16 +115,17 @@ async fn ls_files(
     which: &[&str],
     paths: &[&str],
     env: &BTreeMap<String, String>,
-) -> Option<BTreeSet<String>> {
-    // A stranger's checkout can name a program as its file monitor: looking at it must not run that.
-    let mut args =
-        vec!["-c", "core.fsmonitor=false", "--literal-pathspecs", "--no-optional-locks", "ls-files", "-z"];
-    args.extend(which);
-    args.push("--");
-    args.extend(paths);
-    let Ok(Ran { exit, stdout, .. }) = program::run(git, &args, env, root, Some(TIME)).await else {
-        return None;
-    };
+) -> Result<BTreeSet<String>, String> {
+    let args = [&HARMLESS, &["ls-files", "-z"][..], which, &["--"], paths].concat();
+    let kept = KEPT.iter().filter_map(|name| env.get_key_value(*name));
+    let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
+    let env = kept.chain(SET.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect();
+    let Ran { exit, stdout, stderr } =
+        program::run(git, &args, &env, root, Some(TIME)).await.map_err(|error| error.to_string())?;
+    if !exit.success() {
+        let reason = stderr.lines().next().map(|line| line.trim_start_matches("fatal: ").to_owned());
+        return Err(reason.unwrap_or_else(|| format!("git {exit}")));
+    }
     let names = stdout.split(|byte| *byte == 0).filter_map(|name| String::from_utf8(name.to_vec()).ok());
-    exit.success().then(|| names.collect())
+    Ok(names.collect())
 }

@@ -1,13 +1,14 @@
 //! `beeuni validate`.
 
 use beeuni_manifest::{Finding, Judged, Severity, ToolSource};
+use beeuni_toolhost::LoadReport;
 use serde::Serialize;
 
 use crate::loading::load;
 use crate::project::Project;
+use crate::release::left_out;
 use crate::schemas::refused;
-use crate::tracked::untracked;
-use crate::{Context, Exit, Failure, Outcome};
+use crate::{Context, Exit, Outcome};
 
 /// Check beeuni.yaml, and that each tool's module loads
 #[derive(Debug, clap::Args)]
@@ -63,9 +64,10 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
     let set = context.env.keys().cloned().collect();
     let mut project = Project::find(context, Some(set))?;
     let more = super::block_on(async {
-        let mut more = ignored_by_git(&project, context).await;
-        if !args.no_load {
-            more.extend(unloadable(&project, context).await?);
+        let report = if args.no_load { None } else { load_modules(&project, context).await };
+        let mut more = left_out(&project, context, report.as_ref()).await;
+        if let Some(report) = report {
+            more.extend(unloadable(&project, context, report));
         }
         Ok(more)
     })?;
@@ -106,39 +108,14 @@ pub(super) fn summary(judged: &Judged) -> String {
     }
 }
 
-/// Declared modules that Git would leave out of a release.
-async fn ignored_by_git(project: &Project, context: &Context) -> Vec<Finding> {
-    let modules: Vec<(&str, &str)> = project
-        .judged
-        .manifest
-        .tools
-        .entries
-        .iter()
-        .filter_map(|(name, entry)| match &entry.value {
-            ToolSource::Module(path) if project.root.join(path).is_file() => Some((&**name, &**path)),
-            _ => None,
-        })
-        .collect();
-    if modules.is_empty() {
-        return Vec::new();
-    }
-    let paths: Vec<&str> = modules.iter().map(|(_, path)| *path).collect();
-    let missing = untracked(&project.root, &paths, &context.env).await;
-    let finding = |(name, path): (&str, &str)| {
-        let file = missing.iter().find(|file| file.path == path)?;
-        Some(project.about_tool(Severity::Warning, name, file.message()))
-    };
-    modules.into_iter().filter_map(finding).collect()
+/// Loads each module as a session would. `None` where there is none, or none can be loaded.
+async fn load_modules(project: &Project, context: &mut Context) -> Option<LoadReport> {
+    let mut entries = project.judged.manifest.tools.entries.values();
+    if entries.any(|entry| entry.value != ToolSource::Beeuni) { load(project, context).await } else { None }
 }
 
-/// Loads each module as a session would, and says which would be left out (M7) and whose schema a provider refuses.
-async fn unloadable(project: &Project, context: &mut Context) -> Result<Vec<Finding>, Failure> {
-    let has_modules =
-        project.judged.manifest.tools.entries.values().any(|entry| entry.value != ToolSource::Beeuni);
-    if !has_modules {
-        return Ok(Vec::new());
-    }
-    let Some(report) = load(project, context).await? else { return Ok(Vec::new()) };
+/// Says which modules would be left out (M7), and whose schema a provider refuses.
+fn unloadable(project: &Project, context: &Context, report: LoadReport) -> Vec<Finding> {
     // What the manifest is already wrong about is not told a second time in the loader's words.
     let told = |name: &str| {
         let path = format!("tools.{name}");
@@ -147,5 +124,5 @@ async fn unloadable(project: &Project, context: &mut Context) -> Result<Vec<Find
     let mut found = refused(project, &context.env, &report);
     let failed = report.failed.into_iter().filter(|tool| !told(&tool.name));
     found.extend(failed.map(|tool| project.about_tool(Severity::Error, &tool.name, tool.reason)));
-    Ok(found)
+    found
 }

@@ -173,6 +173,59 @@ fn k7_link_and_mode_are_kept() {
 }
 
 #[test]
+fn links_are_told_as_what_they_lead_to() {
+    let project = Project::new();
+    project.write("config/my real.yaml", LISTED).link("beeuni.yaml", "config/my real.yaml");
+    project.write("code/tools/x", "").link("tools", "code/tools").git();
+    let told = beeuni(&project, &["tools", "eject", "show"]);
+    for line in [
+        "  wrote   code/tools/show.ts (",
+        "  set     config/my real.yaml: tools.show: tools/show.ts\n",
+        "  1. Edit code/tools/show.ts. ",
+        "  3. git add code/tools/show.ts 'config/my real.yaml' && git commit",
+    ] {
+        assert!(told.starts_with("exit 0") && told.contains(line), "{line:?} is not in {told}");
+    }
+    let added = project.run("sh", &["-c", "git add code/tools/show.ts 'config/my real.yaml'"]);
+    assert!(added.status.success(), "{added:?}");
+    assert!(!beeuni(&project, &["validate", "--no-load"]).contains("Git"));
+}
+
+#[test]
+fn a_newer_manifest_and_a_tool_that_two_files_declare() {
+    let newer = project("beeuni_version: 3\ntools:\n  show: beeuni:show\n");
+    check_refused(
+        &newer,
+        &["tools", "eject", "show"],
+        1,
+        "beeuni_version: this program reads versions 1 and 2",
+    );
+    let twice = project("imports: [more.yaml]\ntools:\n  show: beeuni:show\n");
+    twice.write("more.yaml", "tools:\n  show: beeuni:show\n  memory: beeuni:memory\n");
+    let words = "more.yaml:2:3: `show` is declared here and at beeuni.yaml:3:3";
+    check_refused(&twice, &["tools", "eject", "show"], 1, words);
+    check_refused(&twice, &["tools", "eject", "show", "--force"], 1, words);
+    assert!(beeuni(&twice, &["tools", "eject", "memory"]).starts_with("exit 0"));
+}
+
+#[test]
+fn a_project_of_somebody_else_stays_theirs() {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    let project = project(LISTED);
+    if chown(project.at("beeuni.yaml"), Some(65_534), Some(65_533)).is_err() {
+        eprintln!("skipped: this user may not give files away");
+        return;
+    }
+    project.chmod("beeuni.yaml", 0o640);
+    assert!(beeuni(&project, &["tools", "eject", "show"]).starts_with("exit 0"));
+    for file in ["beeuni.yaml", "tools", "tools/show.ts"] {
+        let meta = fs::metadata(project.at(file)).unwrap();
+        assert_eq!((meta.uid(), meta.gid()), (65_534, 65_533), "{file}");
+    }
+    assert_eq!(fs::metadata(project.at("beeuni.yaml")).unwrap().mode() & 0o777, 0o640);
+}
+
+#[test]
 fn k7_two_at_once_lose_nothing() {
     for _ in 0..10 {
         let project = project(LISTED);

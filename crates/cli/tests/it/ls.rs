@@ -115,9 +115,26 @@ fn long_says_what_loads() {
 
 #[test]
 fn what_is_wrong_is_told_beside_the_list() {
-    let broken = project("tools: {show: beeuni:show, bash: tools/b.ts}\n");
-    let told = beeuni(&broken, &["tools", "ls", "--json"]);
-    assert!(told.starts_with("exit 0") && told.contains("warning: beeuni.yaml has errors"), "{told}");
+    let check = |manifest: &str, warning: &str| {
+        let told = beeuni(&project(manifest), &["tools", "ls", "--json"]);
+        assert!(told.starts_with("exit 0"), "{told}");
+        assert_eq!(
+            told.split("--- stderr\n").nth(1).unwrap(),
+            format!("warning: beeuni.yaml has errors{warning}\n")
+        );
+    };
+    let single = " in single tools, which sessions leave out: run `beeuni validate`";
+    let fatal = ", so no session starts with it: run `beeuni validate`";
+    check("tools: {show: beeuni:show, bash: tools/b.ts}\n", single);
+    check("tools: {show: beeuni:show, x: tools/none.ts}\n", single);
+    check("tools: {show: beeuni:show, bash: tools/b.ts}\ndefault_agent: nobody\n", fatal);
+    let imported = project("imports: [more.yaml]\ntools: {show: beeuni:show}\n");
+    imported.write("more.yaml", "tools: {x: [\n");
+    let told = beeuni(&imported, &["tools", "ls"]);
+    assert!(
+        told.starts_with("exit 1\n--- stdout\n--- stderr\nerror: ") && told.contains("more.yaml:"),
+        "{told}"
+    );
     let opaque = project("tools: {show: [\n");
     assert!(beeuni(&opaque, &["tools", "ls"]).starts_with("exit 1\n--- stdout\n--- stderr\nerror: "));
 }

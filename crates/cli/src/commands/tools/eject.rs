@@ -1,15 +1,24 @@
 //! `beeuni tools eject` (E1–E7): the module and the manifest's line, both or neither.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use beeuni_daemon::checkout::{MANIFEST, find_root};
-use beeuni_manifest::{EditError, Ejection, FileKind, Files as _, Finding, Original, Severity};
+use beeuni_daemon::checkout::{Folder, MANIFEST, find_root};
+use beeuni_manifest::{EditError, Ejection, FileKind, Files as _, Original};
 use tempfile::NamedTempFile;
 
 use crate::project::Project;
+use crate::shell::shell_word;
 use crate::{Context, Exit, Failure, Outcome};
+
+/// How often the folder's lock is tried: for ten seconds. An eject takes a fraction of one.
+const TRIES: u32 = 200;
+
+/// The time from one try to the next.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// Take over a Beeuni tool: copy its source into the project and point beeuni.yaml at the copy
 #[derive(Debug, clap::Args)]
@@ -43,6 +52,8 @@ enum EjectError {
     NoFolder,
     #[error("{file} cannot be written; nothing was changed")]
     Write { file: String, source: io::Error },
+    #[error("another program has locked the project's folder; nothing was written")]
+    Locked,
     #[error("{file} was changed by somebody else in this moment; nothing was written")]
     Raced { file: String },
 }
@@ -53,6 +64,9 @@ impl From<EjectError> for Failure {
             EjectError::Unknown { .. } => Failure::usage(error),
             EjectError::Exists { .. } => Failure::failed(error).hint("`--force` overwrites it"),
             EjectError::NoFolder => Failure::failed(error).hint("move what is called `tools` out of the way"),
+            EjectError::Locked => {
+                Failure::failed(error).hint("run the command again when that program has ended")
+            }
             EjectError::Raced { .. } => Failure::failed(error).hint("run the command again"),
             _ => Failure::failed(error),
         }
@@ -71,7 +85,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
     // itself: nothing is left behind, and a checkout that cannot be locked is only compared before the write.
     let folder = find_root(&context.cwd).and_then(|root| File::open(root).ok());
     if let Some(folder) = &folder {
-        let _ = folder.lock();
+        lock(folder, TRIES)?;
     }
     let project = Project::find(context, None)?;
     refuse_broken(&project, context)?;
@@ -81,17 +95,25 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
     let ejection = beeuni_manifest::eject(&originals, tool.name, args.force).map_err(EjectError::Edit)?;
     let original = contents.iter().find(|(file, _)| *file == ejection.file).map(|(_, bytes)| &**bytes);
     write(&project, &ejection, tool.source, original.unwrap_or_default(), args.force)?;
-    tell(tool.name, &ejection, context);
+    tell(tool.name, &ejection, &project.files, context);
     Ok(Exit::Fine)
+}
+
+/// Waits for whoever else holds the folder's lock, but not for ever: any program may hold it.
+fn lock(folder: &File, tries: u32) -> Result<(), EjectError> {
+    for _ in 0..tries {
+        match folder.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+            // A file system without locks has nobody to wait for either.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+        }
+    }
+    Err(EjectError::Locked)
 }
 
 /// A file that could not be read whole may hold the entry: then it is not known what to change.
 fn refuse_broken(project: &Project, context: &mut Context) -> Result<(), Failure> {
-    let is_broken = |finding: &&Finding| {
-        finding.severity == Severity::Error
-            && (finding.path.is_empty() || finding.path.starts_with("imports"))
-    };
-    let broken: Vec<Finding> = project.judged.findings.iter().filter(is_broken).cloned().collect();
+    let broken = project.broken();
     if broken.is_empty() {
         return Ok(());
     }
@@ -133,9 +155,13 @@ fn write(
     // The link to a manifest stays a link: what it leads to is replaced.
     let manifest = project.root.join(&ejection.file).canonicalize().map_err(failed(&ejection.file))?;
     let staged = stage(&manifest, &ejection.bytes).map_err(failed(&ejection.file))?;
+    let owner = manifest.metadata().map_err(failed(&ejection.file))?;
     let folder = project.root.join("tools");
     if !had_folder {
         fs::create_dir(&folder).map_err(failed("tools"))?;
+        if let Ok(folder) = File::open(&folder) {
+            give_to(&folder, &owner);
+        }
     }
     let undo = |error: EjectError| {
         if !had_folder {
@@ -144,7 +170,8 @@ fn write(
         }
         error
     };
-    let placed = Placed::put(&module, source, force).map_err(failed(&ejection.module)).map_err(undo)?;
+    let placed =
+        Placed::put(&module, source, force, &owner).map_err(failed(&ejection.module)).map_err(undo)?;
     let replaced = match fs::read(&manifest) {
         Ok(now) if now == original => {
             staged.persist(&manifest).map(drop).map_err(|error| failed(&ejection.file)(error.error))
@@ -170,9 +197,16 @@ fn stage(manifest: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let old = File::options().write(true).open(manifest)?;
     let mut staged = NamedTempFile::new_in(manifest.parent().unwrap_or(manifest))?;
     staged.write_all(bytes)?;
+    give_to(staged.as_file(), &old.metadata()?);
     staged.as_file().set_permissions(old.metadata()?.permissions())?;
     staged.as_file().sync_all()?;
     Ok(staged)
+}
+
+/// Gives a new file the owner and the group of another, where this user may: with `sudo` a project stays its owner's.
+fn give_to(file: &File, owner: &fs::Metadata) {
+    let _ = fchown(file, None, Some(owner.gid()));
+    let _ = fchown(file, Some(owner.uid()), None);
 }
 
 /// The module in its place, and what stood there before.
@@ -182,12 +216,13 @@ struct Placed {
 }
 
 impl Placed {
-    fn put(module: &Path, source: &str, force: bool) -> io::Result<Placed> {
+    fn put(module: &Path, source: &str, force: bool, owner: &fs::Metadata) -> io::Result<Placed> {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = module.parent().unwrap_or(module);
         let mut staged =
             tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder)?;
         staged.write_all(source.as_bytes())?;
+        give_to(staged.as_file(), owner);
         staged.as_file().sync_all()?;
         let mut before = None;
         if force && module.symlink_metadata().is_ok() {
@@ -223,29 +258,40 @@ impl Placed {
     }
 }
 
-/// The words of E1 and E4, exactly.
-fn tell(name: &str, ejection: &Ejection, context: &mut Context) {
+/// The words of E1 and E4, exactly. Files are named as Git knows them, which is not beyond a link.
+fn tell(name: &str, ejection: &Ejection, files: &Folder, context: &mut Context) {
     let Ejection { file, module, listed, .. } = ejection;
+    let (file, written) = (files.identity(file), files.identity(module));
     let ui = &mut context.ui;
     ui.data(format_args!("  ✓  Ejected {name}"));
-    ui.data(format_args!("  wrote   {module} (the Beeuni source, now the project's to change)"));
+    ui.data(format_args!("  wrote   {written} (the Beeuni source, now the project's to change)"));
     ui.data(format_args!("  set     {file}: tools.{name}: {module}"));
     if !listed.is_empty() {
         let listed: Vec<String> = listed.iter().map(|name| format!("{name}: beeuni:{name}")).collect();
         ui.data(format_args!("    listed  {} (so the other Beeuni tools stay)", listed.join(", ")));
     }
-    let word = shell_word(file);
+    let words = format!("{} {}", shell_word(&written), shell_word(&file));
     ui.data(format_args!(
-        "\nNext:\n  1. Edit {module}. Keep the default export: {{ description, parameters, execute(args, context) }}.\n  \
+        "\nNext:\n  1. Edit {written}. Keep the default export: {{ description, parameters, execute(args, context) }}.\n  \
          2. beeuni validate\n  \
-         3. git add {module} {word} && git commit -m \"Own the {name} tool\"\n  \
+         3. git add {words} && git commit -m \"Own the {name} tool\"\n  \
          4. Open a change request: git push origin HEAD && beeuni cr open --title \"Own the {name} tool\"\n\
          Sessions load the copy after the change request merges."
     ));
 }
 
-/// A path as a shell reads it: repo paths may hold spaces and letters of any script.
-fn shell_word(path: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
-    if path.chars().all(is_plain) { path.to_owned() } else { format!("'{path}'") }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_lock_is_not_waited_for_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || File::open(folder.path()).unwrap();
+        let holder = open();
+        holder.lock().unwrap();
+        assert!(matches!(lock(&open(), 2), Err(EjectError::Locked)));
+        drop(holder);
+        assert!(lock(&open(), 2).is_ok());
+    }
 }

@@ -23,6 +23,13 @@ const REMOVED: &str = "Removed Beeuni tools: ";
 /// Below those names.
 const ADD_BACK: &str = "Add `<name>: beeuni:<name>` under `tools:` to get one back.";
 
+/// Beside the list of a manifest that no session starts with.
+const FATAL: &str = "beeuni.yaml has errors, so no session starts with it: run `beeuni validate`";
+
+/// Beside the list where all errors concern single tools.
+const SINGLE: &str =
+    "beeuni.yaml has errors in single tools, which sessions leave out: run `beeuni validate`";
+
 /// STATE of a module that a session would offer.
 const LOADS: &str = "loads";
 
@@ -121,15 +128,15 @@ fn sandbox(limits: &ToolLimits) -> String {
 pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
     let project = Project::find(context, None)?;
     let judged = &project.judged;
-    if project.is_opaque() {
-        let text = beeuni_manifest::render(&judged.findings, &judged.sources, false);
-        context.ui.talk(text);
+    let broken = project.broken();
+    if !broken.is_empty() {
+        context.ui.talk(beeuni_manifest::render(&broken, &judged.sources, false));
         return Ok(if judged.readable { Exit::Failed } else { Exit::Usage });
     }
     let manifest = &judged.manifest;
     let (tools, removed) = (manifest.session_tools(), manifest.removed());
     let long: Option<Vec<Long>> = if args.long {
-        let report = block_on(load(&project, context))?;
+        let report = block_on(async { Ok(load(&project, context).await) })?;
         let long = |tool: &ToolEntry| Long::new(tool, report.as_ref(), &manifest.limits.of(&tool.name));
         Some(tools.iter().map(long).collect())
     } else {
@@ -162,8 +169,10 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
             context.ui.data(format_args!("\n{REMOVED}{}\n{ADD_BACK}", removed.join(", ")));
         }
     }
-    if judged.has_errors() {
-        context.ui.warning("beeuni.yaml has errors, so no session starts with it: run `beeuni validate`");
+    match project.errors() {
+        (_, fatal) if !fatal.is_empty() => context.ui.warning(FATAL),
+        (single, _) if !single.is_empty() => context.ui.warning(SINGLE),
+        _ => {}
     }
     for (name, path) in project.opencode_tools() {
         if tools.iter().any(|tool| tool.name == name) {
