@@ -2,7 +2,12 @@
 //!
 //! Nothing here fails: a reader that has gone away (`| head`) wants no more, and any other trouble with standard output
 //! is told once, by [`Ui::finish`].
+//!
+//! Much of what is printed comes from outside: files, tools, models, servers. Characters that would move the cursor, hide
+//! text or turn it around are shown as what they are: always on standard error, and on standard output where a person
+//! reads it. Data in a pipe is left as it is.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Read, Write};
@@ -79,13 +84,24 @@ impl Ui {
         Ui { out_colour: wanted && out.terminal, err_colour: wanted && err.terminal, out, err, trouble: None }
     }
 
-    /// A line of data.
+    /// A line of data. It may have been coloured by this type or by [`beeuni_manifest::render`].
     pub fn data(&mut self, line: impl Display) {
-        self.raw(format!("{line}\n").as_bytes());
+        let line = format!("{line}\n");
+        let colours = self.out_colour;
+        let line = if self.out.terminal { visible(&line, colours) } else { line.into() };
+        self.write(line.as_bytes());
     }
 
-    /// Data as it is, seen at once.
+    /// Data without colours and without a line end of ours, seen at once.
     pub fn raw(&mut self, bytes: &[u8]) {
+        if self.out.terminal {
+            self.write(visible(&String::from_utf8_lossy(bytes), false).as_bytes());
+        } else {
+            self.write(bytes);
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
         if self.trouble.is_some() {
             return;
         }
@@ -149,30 +165,38 @@ impl Ui {
         paint(self.err_colour, DIM, text)
     }
 
-    /// A line of progress or talk.
+    /// A line of progress or talk. It may have been coloured by this type.
     pub fn talk(&mut self, line: impl Display) {
-        // Nobody can be told that standard error is gone.
-        let _ = writeln!(self.err.writer, "{line}");
+        let line = format!("{line}\n");
+        self.say(&visible(&line, self.err_colour));
     }
 
-    /// Talk as it is, seen at once.
+    /// Talk without a line end of ours, seen at once.
     pub fn talk_raw(&mut self, text: &str) {
+        self.say(&visible(text, false));
+    }
+
+    fn say(&mut self, text: &str) {
+        // Nobody can be told that standard error is gone.
         let _ = self.err.writer.write_all(text.as_bytes()).and_then(|()| self.err.writer.flush());
+    }
+
+    /// A coloured word, and what it is about.
+    fn marked(&mut self, style: Style, word: &str, text: &dyn Display) {
+        let word = paint(self.err_colour, style, word);
+        self.say(&format!("{word}: {}\n", visible(&text.to_string(), false)));
     }
 
     /// Something that the user should know and that stops nothing.
     pub fn warning(&mut self, text: impl Display) {
-        let word = paint(self.err_colour, YELLOW, "warning");
-        self.talk(format_args!("{word}: {text}"));
+        self.marked(YELLOW, "warning", &text);
     }
 
     /// Bad news, and what to do.
     pub fn failure(&mut self, failure: &Failure) -> Exit {
-        let word = paint(self.err_colour, RED, "error");
-        self.talk(format_args!("{word}: {failure}"));
+        self.marked(RED, "error", failure);
         for hint in &failure.hints {
-            let word = paint(self.err_colour, BOLD, "hint");
-            self.talk(format_args!("{word}: {hint}"));
+            self.marked(BOLD, "hint", hint);
         }
         failure.exit
     }
@@ -183,11 +207,13 @@ impl Ui {
         let asked_for = matches!(message.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         let colour = if asked_for { self.out_colour } else { self.err_colour };
         let text = if colour { text.ansi().to_string() } else { text.to_string() };
+        // Words about wrong usage repeat what was typed.
+        let text = visible(&text, colour);
         if asked_for {
-            self.raw(text.as_bytes());
+            self.write(text.as_bytes());
             Exit::Fine
         } else {
-            self.talk_raw(&text);
+            self.say(&text);
             Exit::Usage
         }
     }
@@ -205,5 +231,125 @@ impl Ui {
 }
 
 fn paint(colour: bool, style: Style, text: &str) -> String {
-    if colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    let text = visible(text, false);
+    if colour { format!("{style}{text}{style:#}") } else { text.into_owned() }
+}
+
+/// The text with every character that acts on a terminal or on its neighbours shown instead, except line ends and tabs.
+/// With `colours` those of a message pass; with them a text can be coloured, not hidden or moved.
+fn visible(text: &str, colours: bool) -> Cow<'_, str> {
+    if !text.contains(acts) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = if colours { colour(rest) } else { 0 };
+        if length > 0 {
+            shown.push_str(&rest[..length]);
+            rest = &rest[length..];
+            continue;
+        }
+        match c {
+            _ if !acts(c) => shown.push(c),
+            '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
+            '\u{7f}' => shown.push('␡'),
+            _ => shown.push_str(&format!("<U+{:04X}>", u32::from(c))),
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    shown.into()
+}
+
+/// Whether a terminal does something else with it than show it where it stands.
+fn acts(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// How many bytes of a colour's sequence stand at the beginning.
+fn colour(text: &str) -> usize {
+    let Some(inner) = text.strip_prefix("\u{1b}[") else { return 0 };
+    let Some((codes, _)) = inner.split_once('m') else { return 0 };
+    let is_ours = match codes.strip_prefix("38;5;") {
+        Some(bright) => matches!(bright, "9" | "10" | "11" | "12" | "13" | "14"),
+        None => matches!(codes, "" | "0" | "1" | "2" | "4") || is_foreground(codes),
+    };
+    if is_ours { 2 + codes.len() + 1 } else { 0 }
+}
+
+/// A foreground colour other than black and white, which a terminal's own background may be.
+fn is_foreground(code: &str) -> bool {
+    matches!(code.as_bytes(), [b'3' | b'9', b'1'..=b'6'])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Heard(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Heard {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What `say` writes to standard output and standard error.
+    fn heard(terminal: bool, say: impl FnOnce(&mut Ui)) -> (String, String) {
+        let (out, err) = (Heard::default(), Heard::default());
+        let output = |heard: &Heard| Output { writer: Box::new(heard.clone()), terminal };
+        say(&mut Ui::new(output(&out), output(&err), &BTreeMap::new()));
+        let text = |heard: &Heard| String::from_utf8(heard.0.lock().unwrap().clone()).unwrap();
+        (text(&out), text(&err))
+    }
+
+    #[test]
+    fn what_acts_is_shown() {
+        for (text, expected) in [
+            ("plain\ttext\n", "plain\ttext\n"),
+            ("größe 🐝", "größe 🐝"),
+            ("\u{1b}]0;owned\u{7}", "␛]0;owned␇"),
+            ("a\rb\u{8}\0\u{7f}", "a␍b␈␀␡"),
+            ("\u{9b}2J", "<U+009B>2J"),
+            ("\u{202e}txt.\u{2066}x\u{2069}\u{200f}", "<U+202E>txt.<U+2066>x<U+2069><U+200F>"),
+        ] {
+            assert_eq!(visible(text, false), expected);
+            assert_eq!(visible(text, true), expected);
+        }
+        let coloured = format!("{DIM}a{DIM:#}{RED}b{RED:#}");
+        assert_eq!(visible(&coloured, true), coloured);
+        assert_eq!(visible("\u{1b}[8mhidden\u{1b}[2Jm\u{1b}[40m", true), "␛[8mhidden␛[2Jm␛[40m");
+        assert_eq!(visible("\u{1b}[31m", false), "␛[31m");
+    }
+
+    #[test]
+    fn every_way_of_speaking_is_safe() {
+        const EVIL: &str = "\u{1b}[2J\u{9b}";
+        const SHOWN: &str = "␛[2J<U+009B>";
+        let all = |ui: &mut Ui| {
+            ui.data(EVIL);
+            ui.raw(EVIL.as_bytes());
+            ui.talk(EVIL);
+            ui.talk_raw(EVIL);
+            ui.warning(EVIL);
+            ui.failure(&Failure::failed(EVIL).hint(EVIL));
+            ui.talk(ui.dim_talk(EVIL));
+        };
+        let (out, err) = heard(true, all);
+        assert_eq!(out, format!("{SHOWN}\n{SHOWN}"));
+        assert_eq!((err.matches(SHOWN).count(), err.contains("\u{1b}[2J")), (6, false), "{err:?}");
+        let (out, err) = heard(false, all);
+        assert_eq!(out, format!("{EVIL}\n{EVIL}"), "data in a pipe stays as it is");
+        assert!(!err.contains('\u{1b}'), "{err:?}");
+        let (_, err) = heard(true, |ui| ui.warning("\u{1b}[31mred"));
+        assert!(err.contains("␛[31mred"), "{err:?}");
+    }
 }
