@@ -76,6 +76,10 @@ impl Group {
         Group { id: Mutex::new(Some(started.leader)), stem: started.leader != started.program }
     }
 
+    pub(crate) fn has_stem(&self) -> bool {
+        self.stem
+    }
+
     pub(crate) fn signal(&self, signal: i32) {
         if let Some(id) = *self.id.lock().unwrap_or_else(PoisonError::into_inner) {
             match (self.stem, signal) {

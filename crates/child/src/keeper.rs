@@ -144,14 +144,8 @@ impl Keeper {
     }
 
     fn start(&mut self, plan: &Plan, keeper: Sender<Request>) -> Result<Hold, (Step, io::Error)> {
-        if self.warden.is_none() && !plan.stem {
-            self.warden = Warden::start();
-        }
         let started = plan.run()?;
         let leader = started.leader;
-        if !plan.stem {
-            self.warden.take_if(|warden| warden.add(leader).is_err());
-        }
         // The id is new, so nothing old has it any more.
         self.adopted.retain(|target| target.abs() != leader);
         (self.quiet, self.unsearched) = (false, true);
@@ -165,12 +159,23 @@ impl Keeper {
             out_of_memory: false,
         };
         self.children.insert(leader, running);
+        if !plan.stem {
+            self.tell_warden(leader);
+        }
         let tell = Tell { keeper, pid: leader };
         self.runtime.spawn(async move {
             until_ended(leader).await;
             drop(tell);
         });
         Ok(Hold { pid: started.program, group, exit })
+    }
+
+    fn tell_warden(&mut self, session: i32) {
+        if self.warden.as_mut().is_none_or(|warden| warden.add(session).is_err()) {
+            // It may be the second one, after something killed the first: it has to know of them all.
+            let stemless = self.children.iter().filter(|(_, running)| !running.group.has_stem());
+            self.warden = Warden::start(stemless.map(|(&leader, _)| leader));
+        }
     }
 
     /// Ends all that a child left behind, and reaps it. The child itself is killed if it still runs.

@@ -16,6 +16,8 @@ pub struct Support {
     pub capabilities: bool,
     /// Whether `/proc` can be read, without which memory is not watched and strays are not found.
     pub proc: bool,
+    /// Whether the kernel lists a process's children, without which a child outside a sandbox can leave some behind.
+    pub children: bool,
     /// One sentence for each thing that a sandbox goes without on this machine.
     pub notes: Vec<String>,
 }
@@ -33,6 +35,7 @@ pub fn probe() -> Support {
         seccomp: sys::has_seccomp(),
         capabilities: held.is_some_and(|held| held == 0 || held & SETPCAP != 0),
         proc: status.is_some(),
+        children: fs::exists("/proc/thread-self/children").unwrap_or(false),
         notes: Vec::new(),
     };
     support.notes = notes(&support);
@@ -69,6 +72,11 @@ fn notes(support: &Support) -> Vec<String> {
     if !support.proc {
         note("There is no /proc here: memory limits are not watched, and most programs do not start.");
     }
+    if support.proc && !support.children {
+        note(
+            "This kernel does not list children: what a command puts into a session of its own may outlive it.",
+        );
+    }
     notes
 }
 
@@ -79,8 +87,8 @@ mod tests {
     #[test]
     fn says_what_is_missing() {
         let check = |landlock_abi, seccomp, count: usize| {
-            let support =
-                Support { landlock_abi, seccomp, capabilities: true, proc: true, notes: Vec::new() };
+            let whole = Support { capabilities: true, proc: true, children: true, ..Support::default() };
+            let support = Support { landlock_abi, seccomp, ..whole };
             assert_eq!(notes(&support).len(), count, "{support:?}");
         };
         check(Some(9), true, 0);

@@ -44,11 +44,13 @@ pub(crate) struct Warden {
 }
 
 impl Warden {
-    /// Starts the process. `None` where there is no shell: children then still die, their descendants may not.
-    pub(crate) fn start() -> Option<Warden> {
+    /// Starts the process for these sessions. `None` where there is no shell: children then still die, their descendants may not.
+    pub(crate) fn start(sessions: impl Iterator<Item = i32>) -> Option<Warden> {
         let (plan, pipe) = plan().ok()?;
         let pid = plan.run().ok()?.leader;
-        Some(Warden { pid, pipe: Some(pipe) })
+        let mut warden = Warden { pid, pipe: Some(pipe) };
+        sessions.map(|session| warden.add(session)).collect::<io::Result<Vec<_>>>().ok()?;
+        Some(warden)
     }
 
     /// Tells of a new session.

@@ -55,7 +55,7 @@ expect("setpriority itself", "ok", call(calls.setpriority, 0, 0, 1))
 const file = `${workspace}/special`
 writeFileSync(file, "x")
 for (const mode of [0o4755, 0o2755, 0o2000]) {
-  const check = (name, ...rest) => expect(`${name} ${mode.toString(8)}`, "errno 1", call(calls[name], ...rest))
+  const check = (name, ...rest) => name in calls && expect(`${name} ${mode.toString(8)}`, "errno 1", call(calls[name], ...rest))
   check("chmod", path(file), mode)
   check("fchmod", 99, mode)
   check("fchmodat", -100, path(file), mode)
@@ -68,7 +68,7 @@ for (const mode of [0o4755, 0o2755, 0o2000]) {
   check("mknodat", -100, path(file + 5), 0o100000 | mode, 0)
 }
 for (const mode of [0o020600, 0o060600]) expect(`device ${mode.toString(8)}`, "errno 1", call(calls.mknodat, -100, path(file + 6), mode, 0))
-expect("chmod 755", "ok", call(calls.chmod, path(file), 0o755))
+expect("chmod 755", "ok", call(calls.fchmodat, -100, path(file), 0o755))
 expect("mkdir 2755", "ok", call(calls.mkdirat, -100, path(file + process.pid), 0o2755))
 for (const [name, number] of Object.entries(refused)) expect(name, "errno 1", call(number, 0, 4096, 0o1600, 0, 0, 0))
 for (const [name, number] of Object.entries(absent)) expect(name, "errno 38", call(number, room, 0, room, 24))

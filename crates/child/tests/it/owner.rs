@@ -32,6 +32,11 @@ async fn an_owner() {
     eprintln!("owns all");
     match std::io::stdin().lines().next().unwrap().unwrap().as_str() {
         "shut down" => spawner.shut_down().await,
+        "start one and end" => {
+            let mut spec = straying("true", "exec sleep 1000");
+            spec.sandbox = Some(Sandbox::default());
+            children.push(spawner.spawn(spec).await.unwrap());
+        }
         how => assert_eq!(how, "end"),
     }
     std::process::exit(0);
@@ -103,4 +108,23 @@ async fn starts_nothing_after_it_has_shut_down() {
     assert!(matches!(refused, Err(SpawnError::Stopped { .. })));
     // Twice is as good as once.
     other.shut_down().await;
+}
+
+/// A user's own command may end the process that watches over the others.
+#[tokio::test]
+async fn a_new_warden_knows_the_children_of_the_old_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut owner, pids) = owner(folder.path());
+    let list = format!("/proc/{0}/task", owner.id());
+    let of_thread = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children"));
+    let children: String =
+        std::fs::read_dir(list).unwrap().flatten().filter_map(|task| of_thread(task).ok()).collect();
+    let name = |pid: &&str| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    let warden = children.split_whitespace().find(|pid| name(pid).starts_with(b"beeuni-warden")).unwrap();
+    // SAFETY: kill touches no memory of this process.
+    #[allow(unsafe_code)]
+    let killed = unsafe { libc::kill(warden.parse().unwrap(), libc::SIGKILL) };
+    assert_eq!(killed, 0);
+    end(&mut owner, "start one and end");
+    eventually("all that it had has ended", || pids.iter().all(|pid| is_gone(pid))).await;
 }
