@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use beeuni_harness::native::{Native, Options};
 use beeuni_harness::{AgentSetup, Harness as _, HarnessError, Prompt, Setup, Skill, Tools};
@@ -78,7 +78,7 @@ impl Daemon {
         let folder = sessions.join(&session);
         let at = |source| StartError::Folder { path: folder.clone(), source };
         private_folder(&folder).map_err(at)?;
-        let lock = lock(&folder).map_err(at)?.ok_or_else(|| StartError::InUse(session.clone()))?;
+        let lock = lock(&folder).await.map_err(at)?.ok_or_else(|| StartError::InUse(session.clone()))?;
         let secrets = Redactor::default();
         secrets.set(hosting.environment.private_values().iter().cloned());
         let clock: Clock = Arc::new(move || millis(now()));
@@ -152,14 +152,22 @@ impl Daemon {
     }
 }
 
+/// How long a lock is waited for. A child that is just being started holds a copy of every descriptor until it becomes
+/// its own program, so that a lock can outlive its owner by an instant.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Takes the session for this program; `None` when another one has it. The kernel lets go when a program ends.
-fn lock(folder: &Path) -> io::Result<Option<File>> {
+async fn lock(folder: &Path) -> io::Result<Option<File>> {
     let file =
         File::options().write(true).create(true).truncate(false).mode(0o600).open(folder.join("lock"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(fs::TryLockError::WouldBlock) => Ok(None),
-        Err(fs::TryLockError::Error(error)) => Err(error),
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(fs::TryLockError::WouldBlock) if Instant::now() >= deadline => return Ok(None),
+            Err(fs::TryLockError::WouldBlock) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
     }
 }
 
