@@ -43,9 +43,9 @@ const SET: [(&str, &str); 4] = [
     ("LC_ALL", "C"),
 ];
 
-/// What Git gets of our environment: where programs are, and where the user's own settings (`safe.directory`) are. No
-/// `GIT_*` variable, which could point it elsewhere, and no secret.
-const KEPT: [&str; 3] = ["PATH", "HOME", "XDG_CONFIG_HOME"];
+/// What Git gets of our environment: where programs are, where the user's own settings (`safe.directory`) are, and who
+/// stands behind `sudo`. No `GIT_*` variable, which could point it elsewhere, and no secret.
+const KEPT: [&str; 4] = ["PATH", "HOME", "XDG_CONFIG_HOME", "SUDO_UID"];
 
 /// A file that Git does not track.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -135,11 +135,6 @@ impl Ui {
         self.out_colour
     }
 
-    /// Whether a person reads standard output.
-    pub fn watched(&self) -> bool {
-        self.out.terminal
-    }
-
     /// Data with this word marked as good, where colours are on.
     pub fn good(&self, word: &str) -> String {
         paint(self.out_colour, GREEN, word)
@@ -153,11 +148,6 @@ impl Ui {
     /// Data with this word marked as doubtful, where colours are on.
     pub fn doubtful(&self, word: &str) -> String {
         paint(self.out_colour, YELLOW, word)
-    }
-
-    /// Data with this text less prominent, where colours are on.
-    pub fn dim(&self, text: &str) -> String {
-        paint(self.out_colour, DIM, text)
     }
 
     /// Talk with this text less prominent, where colours are on.

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::shell::shell_word;
 use crate::{Context, Exit, Failure, Outcome};
 
 /// The manifest is written last: a start that was cut off can be repeated.
@@ -56,8 +57,10 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Outcome {
         }
         context.ui.data(format_args!("  {}   {name}", if wrote { "wrote" } else { "kept " }));
     }
-    let go =
-        if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
+    let go = match args.dir.to_string_lossy() {
+        here if here == "." => String::new(),
+        dir => format!("cd {} && ", shell_word(&dir)),
+    };
     context.ui.data(format_args!(
         "\nNext:\n  1. {go}beeuni tools ls\n  2. Switch on the sample tool: take the `#` off its line in beeuni.yaml.\n  \
          3. beeuni validate"

@@ -95,3 +95,9 @@ fn nothing_is_overwritten() {
     assert!(beeuni(&blocked, &["init"]).starts_with("exit 1"));
     assert!(!blocked.at("beeuni.yaml").exists(), "an incomplete start can be repeated");
 }
+
+#[test]
+fn the_next_step_is_one_that_a_shell_reads() {
+    let told = beeuni(&Project::new(), &["init", "my shop"]);
+    assert!(told.contains("  1. cd 'my shop' && beeuni tools ls\n"), "{told}");
+}

@@ -60,3 +60,22 @@ fn subagents() {
     check("[task, read, lookup_order]", "[lookup_order, crm_note]", "sub", &own);
     check("all", "all", "sub", &[("task", false, false), ("question", true, false), ("read", true, true)]);
 }
+
+#[test]
+fn connectors_are_granted_by_name() {
+    let judged = judge(
+        "connectors: {crm: {url: 'https://example.com'}}\ndefault_agent: one\nagents:\n  one: {connectors: [crm], tools: none}\n  \
+         all: {connectors: all}\n  none: {}\n  off: {connectors: all, enabled: false}\n",
+    );
+    for (agent, connector, expected) in [
+        ("one", "crm", true),
+        ("all", "crm", true),
+        ("all", "other", false),
+        ("none", "crm", false),
+        ("off", "crm", false),
+        ("gone", "crm", false),
+    ] {
+        let verdict = judged.manifest.may_use_connector(agent, connector);
+        assert_eq!(verdict == Verdict::Visible, expected, "{agent} {connector}");
+    }
+}
