@@ -22,7 +22,7 @@ const SKILLS: &str = "skills";
 enum Why {
     /// A tool's own module.
     Module,
-    /// A module imports it.
+    /// A module imports it, or settings beside it say how it is read.
     Imported,
     /// The manifest names it, or it is found where skills lie.
     Named,
@@ -66,7 +66,9 @@ fn needs(project: &Project, report: Option<&LoadReport>) -> Vec<Need> {
     }
     for (name, _, place) in modules {
         let loaded = report.and_then(|report| report.loaded.iter().find(|tool| tool.name == **name));
-        let files = loaded.map_or(&[][..], |tool| &tool.files);
+        let mut files = loaded.map(|tool| tool.files.clone()).unwrap_or_default();
+        // The project's own files first: packages are many, and one hint for them is enough.
+        files.sort_by_key(|file| file.contains("/node_modules/"));
         for file in files.iter().filter_map(|file| Path::new(file).strip_prefix(&project.root).ok()?.to_str())
         {
             add(file, format!("tools.{name}"), place.clone(), Why::Imported);
@@ -115,7 +117,7 @@ pub(crate) async fn left_out(
             let count = imports.entry(path.clone()).or_default();
             *count += 1;
             match *count {
-                ..=MAX_IMPORTS => message = format!("imports a file that is left out: {message}"),
+                ..=MAX_IMPORTS => message = format!("needs a file that a release would lack. {message}"),
                 // A folder of packages would repeat itself a thousand times.
                 _ => continue,
             }
@@ -124,7 +126,10 @@ pub(crate) async fn left_out(
     }
     for (path, count) in imports.into_iter().filter(|(_, count)| *count > MAX_IMPORTS) {
         let place = found.iter().find(|finding| finding.path == path).map(|finding| finding.place.clone());
-        let message = format!("imports {} more files that Git does not track", count - MAX_IMPORTS);
+        let message = match count - MAX_IMPORTS {
+            1 => "needs 1 more file that Git does not track".to_owned(),
+            more => format!("needs {more} more files that Git does not track"),
+        };
         found.push(project.about(Severity::Warning, path, place.unwrap_or_default(), message));
     }
     found

@@ -2,7 +2,8 @@
 //! working tree can be missing in a session.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use beeuni_daemon::checkout::Folder;
@@ -16,6 +17,9 @@ const TIME: Duration = Duration::from_secs(20);
 
 /// How many paths go into one call, far below what an argument list may hold.
 const AT_ONCE: usize = 500;
+
+/// How many links one path may lead through, as in Linux itself.
+const MAX_LINKS: usize = 40;
 
 /// What Git says where there is nothing to compare with.
 const NO_REPOSITORY: &str = "not a git repository";
@@ -66,15 +70,36 @@ impl Untracked {
     }
 }
 
-/// What Git must track for a project file to be in a release: the file itself, and the link that its path leads through.
+/// What Git must track for a project file to be in a release: the file itself, and each link that its path leads through.
 /// Nothing for what is no file of the checkout.
 pub(crate) fn needed(files: &Folder, path: &str) -> Vec<String> {
     if files.kind(path) != FileKind::File {
         return Vec::new();
     }
-    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-    let link = ends.map(|end| &path[..end]).find(|part| files.root().join(part).is_symlink());
-    link.map(str::to_owned).into_iter().chain([files.identity(path)]).collect()
+    let parts = |path: &Path| -> Vec<PathBuf> {
+        path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
+    };
+    let (mut at, mut todo, mut found) = (files.root().to_owned(), parts(Path::new(path)), Vec::new());
+    while let Some(part) = todo.pop() {
+        match part.components().next() {
+            Some(Component::ParentDir) => drop(at.pop()),
+            // A link to an absolute path starts anew.
+            Some(Component::RootDir) => at = part,
+            Some(Component::Normal(name)) => match fs::read_link(at.join(name)) {
+                // The files may change while they are looked at: links that never end are none.
+                Ok(_) if found.len() >= MAX_LINKS => return Vec::new(),
+                Ok(target) => {
+                    found.push(at.join(name));
+                    todo.extend(parts(&target));
+                }
+                Err(_) => at.push(name),
+            },
+            _ => {}
+        }
+    }
+    found.push(at);
+    let inside = |path: &PathBuf| Some(path.strip_prefix(files.root()).ok()?.to_str()?.to_owned());
+    found.iter().filter_map(inside).collect()
 }
 
 /// Those of `paths` (relative to `root`, none of them beyond a link) that Git does not track. None where there is no Git
@@ -128,4 +153,35 @@ async fn ls_files(
     }
     let names = stdout.split(|byte| *byte == 0).filter_map(|name| String::from_utf8(name.to_vec()).ok());
     Ok(names.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn every_link_on_the_way_is_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().canonicalize().unwrap().join(path);
+        fs::create_dir_all(at("real/deep")).unwrap();
+        fs::write(at("real/a.ts"), "").unwrap();
+        symlink("middle", at("tools")).unwrap();
+        symlink("real/deep/..", at("middle")).unwrap();
+        symlink(at("tools/a.ts"), at("b.ts")).unwrap();
+        symlink("/etc/passwd", at("out.ts")).unwrap();
+        symlink("round.ts", at("round.ts")).unwrap();
+        let files = Folder::open(folder.path()).unwrap();
+        for (path, expected) in [
+            ("real/a.ts", &["real/a.ts"][..]),
+            ("tools/a.ts", &["tools", "middle", "real/a.ts"]),
+            ("b.ts", &["b.ts", "tools", "middle", "real/a.ts"]),
+            ("out.ts", &[]),
+            ("round.ts", &[]),
+            ("none.ts", &[]),
+        ] {
+            assert_eq!(needed(&files, path), expected, "{path}");
+        }
+    }
 }

@@ -274,7 +274,9 @@ fn l6_everything_that_a_session_needs() {
             if path.contains(' ') { file.replace("add ", "add '").replace("`.", "'`.") } else { file }
         )
     };
-    let imported = |path: &str| named("tools.a: imports a file that is left out", path);
+    let imported = |path: &str| {
+        named("tools.a", path).replace("tools.a: ", "tools.a: needs a file that a release would lack. ")
+    };
     let manifest = [
         named("imports", "more.yaml"),
         named("agents.helper", "agents/helper.md"),
@@ -283,7 +285,7 @@ fn l6_everything_that_a_session_needs() {
     assert_eq!(warnings(&project, &["--no-load"]), manifest);
     let told = warnings(&project, &[]);
     let files = ["l5", "l4", "l3"].map(|name| imported(&format!("tools/{name}.ts")));
-    let more = "tools.a: imports 2 more files that Git does not track".to_owned();
+    let more = "tools.a: needs 2 more files that Git does not track".to_owned();
     assert_eq!(told, [&manifest[..], &files, &[more]].concat());
     for name in ["l2", "l3", "l4", "l5"] {
         assert!(project.run("git", &["add", &format!("tools/{name}.ts")]).status.success());
