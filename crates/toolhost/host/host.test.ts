@@ -11,13 +11,15 @@ cycle.self = cycle
 test('results read as M3 says', () => {
   for (const [value, text] of [
     ['a', 'a'], ['', ''], [undefined, ''], [null, 'null'], [0, '0'], [{ a: 1 }, '{\n  "a": 1\n}'],
-    [() => 1, ''], [new Uint8Array(1), '{\n  "0": 0\n}'], ['{"__proto__":1}', '{"__proto__":1}'],
+    [new Uint8Array(1), '{\n  "0": 0\n}'], ['{"__proto__":1}', '{"__proto__":1}'],
     [{ a: '\ud800' }, '{\n  "a": "\ufffd"\n}'], [JSON.parse('{"__proto__":"\\ud800"}'), '{\n  "__proto__": "\ufffd"\n}'],
   ] as const) expect(resultText(value)).toBe(text)
 })
 
 test('a value that JSON cannot hold fails with words', () => {
   expect(() => resultText(cycle)).toThrow(/cyclic/)
+  expect(() => resultText(() => 1)).toThrow('the tool returned a function, which JSON cannot hold')
+  expect(() => resultText(Symbol('s'))).toThrow('the tool returned a symbol, which JSON cannot hold')
   expect(() => resultText({ n: 1n })).toThrow(/BigInt/)
   expect(() => resultText({ toJSON() { throw new Error('tj') } })).toThrow('tj')
 })

@@ -20,6 +20,8 @@ const MAX_FILES = 4096
 /** Larger source files are not read. */
 const MAX_SOURCE = 8 * 1024 * 1024
 const MAX_FRAME = 64 * 1024 * 1024
+/** Answers that come at the same time go out together, up to so many bytes. */
+const BATCH = 64 * 1024
 /** So many environments are kept; the daemon names one of the last of them. */
 const ENVS = 16
 
@@ -27,11 +29,12 @@ const { stringify, parse } = JSON
 const { apply } = Reflect
 const { isArray } = Array
 const { keys, defineProperty } = Object
-const { byteLength } = Buffer
+const { byteLength, allocUnsafeSlow } = Buffer
 const { Transpiler, resolveSync, CryptoHasher } = Bun
 const Bytes = Uint8Array
 const Controller = AbortController
 const Failure = Error
+const soon = queueMicrotask
 const exit = process.reallyExit.bind(process) as (code: number) => never
 
 // `call.bind(f)` is f with `this` as its first argument; invoking it looks nothing up.
@@ -91,6 +94,7 @@ export function json(value: unknown, indent = 0): string | undefined {
 /** What the model reads of a result (M3). */
 export function resultText(value: unknown): string {
   if (typeof value === 'string') return value
+  if (typeof value === 'function' || typeof value === 'symbol') throw new Failure(`the tool returned a ${typeof value}, which JSON cannot hold`)
   return json(value, 2) ?? ''
 }
 
@@ -231,6 +235,11 @@ async function serve(): Promise<void> {
   // Frames that the socket did not take yet, in order; `head` is the first that is not written.
   let queue: Uint8Array[] = []
   let head = 0
+  // Frames that were not written yet because others may come right after them; they follow the queue.
+  let batch: Uint8Array = new Bytes(BATCH)
+  let filled = 0
+  let promised = false
+  let open = 0
   const calls: Calls = new Map()
   const envs: { number: number; vars: Record<string, string> }[] = []
   let env = 0
@@ -238,6 +247,18 @@ async function serve(): Promise<void> {
   let name = 'tool'
 
   function flush(): void {
+    promised = false
+    if (filled > 0) {
+      const n = head === queue.length ? write(part(batch, 0, filled)) : 0
+      if (n < filled) {
+        push(queue, part(batch, n > 0 ? n : 0, filled))
+        batch = new Bytes(BATCH)
+        filled = 0
+        // The socket is full: it says when it is not.
+        return
+      }
+      filled = 0
+    }
     while (head < queue.length) {
       const bytes = queue[head]!
       const n = write(bytes)
@@ -253,21 +274,23 @@ async function serve(): Promise<void> {
 
   function send(kind: number, id: number, text: string): void {
     text = wellFormed(text)
-    const size = byteLength(text)
-    const frame = new Bytes(9 + size)
-    const length = 5 + size
-    frame[0] = length
-    frame[1] = length >> 8
-    frame[2] = length >> 16
-    frame[3] = length >> 24
-    frame[4] = kind
-    frame[5] = id
-    frame[6] = id >> 8
-    frame[7] = id >> 16
-    frame[8] = id >> 24
-    encodeInto(text, part(frame, 9, frame.length))
-    push(queue, frame)
-    if (queue.length === head + 1) flush()
+    const size = 9 + byteLength(text)
+    if (filled + size > BATCH) flush()
+    if (size > BATCH) {
+      const frame = allocUnsafeSlow(size)
+      writeFrame(frame, 0, kind, id, text, size)
+      push(queue, frame)
+      if (queue.length === head + 1) flush()
+      return
+    }
+    writeFrame(batch, filled, kind, id, text, size)
+    filled += size
+    // Other calls may be about to answer, but nothing waits behind more than what is due right now.
+    if (open <= 1) flush()
+    else if (!promised) {
+      promised = true
+      soon(flush)
+    }
   }
 
   /** A result over the limit is an error; an error over it is cut. Counted before anything is copied. */
@@ -290,7 +313,8 @@ async function serve(): Promise<void> {
       // The schema's text goes in as it is: writing it a second time could only change it.
       send(Kind.Loaded, 0, `${slice(head, 0, head.length - 1)},"parameters":${loaded.parameters}}`)
     } catch (error) {
-      const message = slice(withoutRoot(wellFormed(errorText(error)), order.root), 0, 4096)
+      const text = replaceAll(wellFormed(errorText(error)), ` imported from ${import.meta.path}`, '')
+      const message = slice(withoutRoot(text, order.root), 0, 4096)
       send(Kind.LoadFailed, 0, stringify({ message, files }))
     }
   }
@@ -298,6 +322,7 @@ async function serve(): Promise<void> {
   async function call(id: number, payload: Uint8Array): Promise<void> {
     const control = new Controller()
     put(calls, id, control)
+    open++
     try {
       const size = number(payload, 0)
       const meta = parse(decode(part(payload, 4, 4 + size))) as { sessionId: string; agent: string; directory: string; env: number }
@@ -319,10 +344,13 @@ async function serve(): Promise<void> {
       answer(Kind.Error, id, errorText(error))
     } finally {
       drop(calls, id)
+      open--
     }
   }
 
   function frame(kind: number, id: number, payload: Uint8Array): void {
+    // What runs next may not turn again.
+    if (filled > 0) flush()
     switch (kind) {
       // The buffer is used again: what outlives this turn of the loop is copied or parsed now.
       case Kind.Call:
@@ -351,7 +379,11 @@ async function serve(): Promise<void> {
   function data(bytes: Uint8Array): void {
     if (end + bytes.length > buffer.length) {
       const kept = end - start
-      const room = kept + bytes.length > buffer.length ? new Bytes((kept + bytes.length) * 2) : buffer
+      // A large frame gets its whole room at once.
+      const due = kept >= 4 ? 4 + number(buffer, start) : 0
+      if (due > MAX_FRAME + 4) exit(70)
+      const most = kept + bytes.length
+      const room = most > buffer.length || due > buffer.length ? new Bytes(due > most ? due + (1 << 16) : most * 2) : buffer
       copy(room, part(buffer, start, end), 0)
       buffer = room
       start = 0
@@ -369,13 +401,14 @@ async function serve(): Promise<void> {
     }
     if (start === end) {
       start = end = 0
-      if (buffer.length > 1 << 20) buffer = new Bytes(1 << 16)
+      if (buffer.length > 2 << 20) buffer = new Bytes(1 << 16)
     }
   }
 
   const background = (error: unknown) => send(Kind.Background, 0, slice(errorText(error), 0, 4096))
   process.on('unhandledRejection', background)
   process.on('uncaughtException', background)
+  process.on('exit', flush)
 
   const socket = await Bun.connect({
     // Bun takes an open descriptor here; its types do not know that yet.
@@ -384,6 +417,20 @@ async function serve(): Promise<void> {
   })
   write = socket.write.bind(socket) as (bytes: Uint8Array) => number
   send(Kind.Ready, 0, stringify({ bun: Bun.version }))
+}
+
+function writeFrame(out: Uint8Array, at: number, kind: number, id: number, text: string, size: number): void {
+  const length = size - 4
+  out[at] = length
+  out[at + 1] = length >> 8
+  out[at + 2] = length >> 16
+  out[at + 3] = length >> 24
+  out[at + 4] = kind
+  out[at + 5] = id
+  out[at + 6] = id >> 8
+  out[at + 7] = id >> 16
+  out[at + 8] = id >> 24
+  encodeInto(text, part(out, at + 9, at + size))
 }
 
 function number(bytes: Uint8Array, at: number): number {

@@ -93,9 +93,10 @@ fn line_count(text: &str) -> usize {
 fn head(text: &str, note: usize) -> &str {
     let room = MAX_BYTES.saturating_sub(note + 3);
     let lines = MAX_LINES - 3;
+    let text = &text[..text.floor_char_boundary(room)];
     let end = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').nth(lines - 1);
-    let end = end.map_or(text.len(), |(at, _)| at).min(room);
-    text[..text.floor_char_boundary(end)].trim_end_matches(['\n', '\r'])
+    let end = end.map_or(text.len(), |(at, _)| at);
+    text[..end].trim_end_matches(['\n', '\r'])
 }
 
 #[cfg(test)]

@@ -3,18 +3,21 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::thread::available_parallelism;
+use std::time::Duration;
 
 use beeuni_protocol::host::Load;
-use futures::StreamExt as _;
-use futures::stream;
+use futures::future::join_all;
 use thiserror::Error;
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::bound::Bounder;
 use crate::call::{Call, CallFailure};
 use crate::config::{Config, ModuleSpec};
+use crate::guard::holder;
 use crate::load::{FailedTool, LoadReport, LoadedTool, is_unchanged, order, shown_path};
 use crate::log::CleanLog;
 use crate::redact::Redactor;
@@ -32,7 +35,26 @@ pub enum HostError {
         /// Why.
         source: io::Error,
     },
+    /// Tools could overwrite the host's own program.
+    #[error(
+        "the tool host's folder {} lies in {}, where tools may write; choose another folder for it, or set TMPDIR to \
+         a folder outside the checkout",
+        folder.display(), writable.display()
+    )]
+    Writable {
+        /// The folder.
+        folder: PathBuf,
+        /// What tools may write.
+        writable: PathBuf,
+    },
 }
+
+/// So many modules are loaded at once. On few cores more would only fill memory.
+const AT_ONCE: usize = 16;
+/// A module that takes longer lets the next one begin beside it: it most likely waits for something.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// What has not loaded by then is left out, however many modules there are.
+const WHOLE_LOAD: Duration = Duration::from_secs(30);
 
 /// Loads modules and calls them. Dropping it ends every process of it that no call needs.
 pub struct ToolHost {
@@ -92,6 +114,9 @@ impl ToolHost {
         }
         let bounder = Bounder::new(config.spill.clone());
         let folder = config.state.clone();
+        if let Some(writable) = holder(&folder, [&config.checkout, &config.temp]) {
+            return Err(HostError::Writable { folder, writable });
+        }
         let launcher = Launcher::new(config, log).map_err(|source| HostError::State { folder, source })?;
         Ok(Arc::new(ToolHost {
             launcher: Arc::new(launcher),
@@ -111,15 +136,24 @@ impl ToolHost {
     /// in the old one, however long they take. Until all are loaded the old ones serve. Loads run one after another.
     ///
     /// Files of modules are relative to `root`, an absolute path. A module that does not load never keeps another from
-    /// loading; all that did not are named in one log record (M7).
+    /// loading or makes it wait; all that did not are named in one log record (M7). One module has 15 s, the whole
+    /// load 30 s, whatever the modules do.
     pub async fn load(&self, root: &Path, modules: Vec<ModuleSpec>) -> LoadReport {
         let _loading = self.loading.lock().await;
         // One name for the root, so that paths that Bun resolves lie below it.
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let old = self.table();
-        let at_once = available_parallelism().map_or(2, usize::from);
-        let outcomes = modules.into_iter().map(|spec| self.load_one(spec, &root, &old));
-        let outcomes: Vec<_> = stream::iter(outcomes).buffered(at_once).collect().await;
+        let places = Semaphore::new(AT_ONCE);
+        let deadline = Instant::now() + WHOLE_LOAD;
+        let outcomes = modules.into_iter().map(|spec| async {
+            let (name, path) = (spec.name.clone(), shown_path(&spec));
+            let loading = self.load_in_turn(spec, &root, &old, &places);
+            timeout_at(deadline, loading).await.unwrap_or_else(|_| {
+                let reason = format!("all tools together did not load within {} s", WHOLE_LOAD.as_secs());
+                Err(FailedTool { name, path, reason })
+            })
+        });
+        let outcomes = join_all(outcomes).await;
         let mut table = Table::default();
         for outcome in outcomes {
             match outcome {
@@ -141,9 +175,29 @@ impl ToolHost {
         report
     }
 
+    /// Loads once there is a place, which is given up when it takes long.
+    async fn load_in_turn(
+        &self,
+        spec: ModuleSpec,
+        root: &Path,
+        old: &Table,
+        places: &Semaphore,
+    ) -> Result<Arc<Tool>, FailedTool> {
+        let place = places.acquire().await;
+        let mut loading = pin!(self.load_one(spec, root, old));
+        tokio::select! {
+            outcome = &mut loading => return outcome,
+            () = sleep(PATIENCE) => drop(place),
+        }
+        loading.await
+    }
+
     async fn load_one(&self, spec: ModuleSpec, root: &Path, old: &Table) -> Result<Arc<Tool>, FailedTool> {
         let (name, path) = (spec.name.clone(), shown_path(&spec));
-        let failed = |reason: String| FailedTool { name: name.clone(), path: path.clone(), reason };
+        let failed = |reason: String| {
+            let reason = self.launcher.log.clean_reason(&reason);
+            FailedTool { name: name.clone(), path: path.clone(), reason }
+        };
         let running = old.tools.get(&name).cloned();
         let (root, state) = (root.to_owned(), self.launcher.config.state.clone());
         // Files are read on a thread that may wait: a checkout can lie on a slow disk.

@@ -7,6 +7,7 @@
 mod bound;
 mod call;
 mod config;
+mod guard;
 mod host;
 mod load;
 mod log;

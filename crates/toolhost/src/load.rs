@@ -10,10 +10,15 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use crate::config::{ModuleSpec, Source};
+use crate::guard::holder;
+use crate::log::contained;
 use crate::tool::{Condition, Tool};
 
 /// How the record begins that names every tool that did not load (M7).
 pub const NOT_LOADED_RECORD: &str = "[tools] project tools that did not load";
+
+/// By how many spaces a reason's further lines begin.
+pub(crate) const REASON_INDENT: usize = 4;
 
 /// A larger module is not loaded.
 const MAX_MODULE: u64 = 8 << 20;
@@ -57,8 +62,11 @@ impl LoadReport {
         if self.failed.is_empty() {
             return None;
         }
-        let lines =
-            self.failed.iter().map(|tool| format!("\n  {} ({}): {}", tool.name, tool.path, tool.reason));
+        let lines = self.failed.iter().map(|tool| {
+            // What a module says must not look like an entry of its own.
+            let entry = contained(&format!("{} ({}): {}", tool.name, tool.path, tool.reason), REASON_INDENT);
+            format!("\n  {entry}")
+        });
         Some(format!("{NOT_LOADED_RECORD}:{}", lines.collect::<String>()))
     }
 }
@@ -90,6 +98,12 @@ pub(crate) fn shown_path(spec: &ModuleSpec) -> String {
 
 /// Finds a module's file, or writes it when it is built in; judges it before any process sees it.
 pub(crate) fn order(spec: &ModuleSpec, root: &Path, state: &Path) -> Result<Load, String> {
+    if let Some(writable) = holder(state, &spec.limits.write) {
+        return Err(format!(
+            "limits.write names {}, which holds the tool host's own files; name a folder inside it",
+            writable.display()
+        ));
+    }
     let (root, path) = match &spec.source {
         Source::File(relative) => (root.to_owned(), judge(root, relative)?),
         Source::Text { file, text } => {
@@ -181,9 +195,12 @@ mod tests {
         let mut report = LoadReport::default();
         assert_eq!(report.record(), None);
         report.failed = vec![failed("a"), failed("b")];
+        report.failed[0].reason = "why\n  c (tools/c.ts): forged\n[tools] \x1b[2J\u{202e}a".into();
         insta::assert_snapshot!(report.record().unwrap(), @r"
         [tools] project tools that did not load:
-          a (tools/a.ts): why a
+          a (tools/a.ts): why
+            c (tools/c.ts): forged
+            [tools] �[2J�a
           b (tools/b.ts): why b
         ");
     }

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::load::REASON_INDENT;
 use crate::redact::Redactor;
 
 /// How much a log record matters.
@@ -19,7 +20,8 @@ pub enum Level {
 
 /// Where records go. Called from many tasks; must not wait.
 pub trait Log: Send + Sync {
-    /// One record, already without secrets. It may hold several lines when the host itself wrote it.
+    /// One record, already without secrets and without characters that steer a terminal. It may hold several lines;
+    /// those after the first begin with two spaces.
     fn record(&self, level: Level, text: &str);
 }
 
@@ -45,12 +47,38 @@ pub(crate) struct CleanLog {
 
 impl CleanLog {
     pub(crate) fn warn(&self, text: &str) {
-        self.log.record(Level::Warn, &self.redactor.clean(text));
+        self.log.record(Level::Warn, &contained(&self.redactor.clean(text), 2));
     }
 
     pub(crate) fn info(&self, text: &str) {
-        self.log.record(Level::Info, &self.redactor.clean(text));
+        self.log.record(Level::Info, &contained(&self.redactor.clean(text), 2));
     }
+
+    /// A module's words as a reason: without secrets, and fit for a place inside a record.
+    pub(crate) fn clean_reason(&self, text: &str) -> String {
+        contained(&self.redactor.clean(text), REASON_INDENT)
+    }
+}
+
+/// A text whose lines after the first begin with at least `indent` spaces, so that none looks like a record, and in
+/// which a mark stands for every character that steers a terminal: controls, and those that turn the direction.
+pub(crate) fn contained(text: &str, indent: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
+            let there = line.bytes().take_while(|byte| *byte == b' ').count();
+            out.extend(std::iter::repeat_n(' ', indent.saturating_sub(there)));
+        }
+        out.extend(line.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }));
+    }
+    out
+}
+
+fn steers(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (c.is_control() && c != '\t') || turns || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// A module may print so many bytes per second for long,
@@ -61,6 +89,8 @@ const BURST: f64 = 1024.0 * 1024.0;
 const LONGEST_READ: usize = 64 << 10;
 /// What a line in the log has at most.
 const LONGEST_LINE: usize = 8 << 10;
+/// Dropped bytes are spoken of at most so often.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 /// How much of the end of stderr is kept for the record of a crash.
 const TAIL: usize = 4 << 10;
 
@@ -96,7 +126,7 @@ pub(crate) async fn pump(
     log: CleanLog,
     tail: Option<Arc<Tail>>,
 ) {
-    let mut allowance = Allowance { bytes: BURST, at: Instant::now(), dropped: 0 };
+    let mut allowance = Allowance { bytes: BURST, at: Instant::now(), dropped: 0, told: None };
     let mut line = Vec::new();
     let mut chunk = vec![0; 16 << 10];
     while let Ok(count @ 1..) = from.read(&mut chunk).await {
@@ -122,6 +152,7 @@ struct Allowance {
     bytes: f64,
     at: Instant,
     dropped: usize,
+    told: Option<Instant>,
 }
 
 impl Allowance {
@@ -134,12 +165,11 @@ impl Allowance {
             return;
         }
         self.bytes -= line.len() as f64;
-        self.tell(name, log);
+        if self.told.is_none_or(|told| now.duration_since(told) >= TELL_EVERY) {
+            self.tell(name, log);
+        }
         let text = String::from_utf8_lossy(line);
         let text = log.redactor.clean(text.trim_end());
-        // A module must not be able to write what looks like another record, or to move a terminal's cursor.
-        let text: String =
-            text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect();
         let cut = text.floor_char_boundary(LONGEST_LINE);
         let more = if cut < text.len() { " …" } else { "" };
         log.info(&format!("[tools] {name}: {}{more}", &text[..cut]));
@@ -149,6 +179,7 @@ impl Allowance {
     fn tell(&mut self, name: &str, log: &CleanLog) {
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
+            self.told = Some(self.at);
             log.warn(&format!("[tools] {name}: printed too much; {dropped} bytes are left out of the log"));
         }
     }
@@ -190,10 +221,23 @@ mod tests {
         assert_eq!(tail, "", "a line without its beginning is not shown");
     }
 
+    #[test]
+    fn nothing_in_a_record_looks_like_another() {
+        let check = |text: &str, expected: &str| assert_eq!(contained(text, 2), expected);
+        check("a\tb", "a\tb");
+        check("a\n[tools] b\n\n   c", "a\n  [tools] b\n  \n   c");
+        check("\x1b[2J\r\0\u{9b}", "\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}");
+        check("\u{202e}\u{2066}\u{200f}\u{61c}\u{2028}é", "\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}é");
+        assert_eq!(contained(&contained("a\nb", 4), 4), "a\n    b", "twice is once");
+    }
+
     #[tokio::test]
     async fn a_flood_is_cut() {
         let flood = "0123456789abcdef\n".repeat(200_000);
+        let begun = Instant::now();
         let (lines, _) = printed(flood.as_bytes(), "").await;
+        let told = lines.iter().filter(|line| line.contains("printed too much")).count();
+        assert!(told <= begun.elapsed().as_secs() as usize + 2, "told {told} times");
         assert!(lines.len() < 100_000, "{}", lines.len());
         let last = lines.last().unwrap();
         assert!(last.starts_with("[tools] t: printed too much; ") && last.ends_with("left out of the log"));

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use beeuni_child::{Limits, Sandbox, Spec};
 use beeuni_protocol::host::{Load, LoadFailed, Loaded};
+use socket2::SockRef;
 use tokio::net::UnixStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::config::{Config, ToolLimits};
 use crate::log::CleanLog;
@@ -22,6 +23,10 @@ const HOST: &str = include_str!("../host/host.ts");
 const FLAGS: [&str; 3] = ["--no-env-file", "--config=/dev/null", "--no-install"];
 /// A process is up, or given up, after this.
 const READY: Duration = Duration::from_secs(5);
+/// Bytes that a channel holds in each direction.
+const SEND_BUFFER: usize = 2 << 20;
+/// A spare is started so long after it is wanted.
+const SPARE_AFTER: Duration = Duration::from_millis(250);
 /// A module is imported, or left out, after this.
 const LOAD: Duration = Duration::from_secs(10);
 
@@ -75,7 +80,7 @@ impl Launcher {
                 Ok(Started { process: Arc::new(process), loaded, awake: self.awake.clone() })
             }
             Ok(Ok(Err(mut failed))) => {
-                failed.message = self.log.redactor.clean(&failed.message).into_owned();
+                failed.message = self.log.clean_reason(&failed.message);
                 Err(failed)
             }
             Ok(Err(_)) => {
@@ -87,8 +92,8 @@ impl Launcher {
         }
     }
 
-    fn failed(&self, message: String) -> LoadFailed {
-        LoadFailed { message: self.log.redactor.clean(&message).into_owned(), files: Vec::new() }
+    pub(crate) fn failed(&self, message: String) -> LoadFailed {
+        LoadFailed { message: self.log.clean_reason(&message), files: Vec::new() }
     }
 
     async fn start(&self, root: &Path, limits: &ToolLimits) -> Result<Process, String> {
@@ -96,6 +101,10 @@ impl Launcher {
         let (ours, theirs) = StdStream::pair().map_err(|error| cannot(&error))?;
         ours.set_nonblocking(true).map_err(|error| cannot(&error))?;
         theirs.set_nonblocking(true).map_err(|error| cannot(&error))?;
+        // A smaller buffer would have a large text go through in many turns. Less is only slower.
+        for end in [&ours, &theirs] {
+            let _ = SockRef::from(end).set_send_buffer_size(SEND_BUFFER);
+        }
         let stream = UnixStream::from_std(ours).map_err(|error| cannot(&error))?;
         let mut spec = self.spec(root, limits);
         spec.channel = Some(theirs.into());
@@ -151,6 +160,8 @@ impl Launcher {
             if !wanted(&launcher.spare.lock().unwrap_or_else(PoisonError::into_inner)) {
                 return;
             }
+            // The first calls come right after a load: they need the machine more.
+            sleep(SPARE_AFTER).await;
             if let Ok(process) = launcher.start(&root, &ToolLimits::default()).await {
                 let mut spare = launcher.spare.lock().unwrap_or_else(PoisonError::into_inner);
                 if wanted(&spare) {

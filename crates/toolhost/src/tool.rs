@@ -10,10 +10,12 @@ use beeuni_protocol::host::{CallMeta, Load, LoadFailed, Loaded};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot::Receiver;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::call::{Call, CallFailure};
 use crate::config::{IDLE, ModuleSpec};
+use crate::load::order;
 use crate::process::{Answer, End, NotSent, Process};
 use crate::start::{Launcher, Started};
 
@@ -223,7 +225,15 @@ impl Tool {
         if let Some(wake) = wake {
             sleep_until(wake).await;
         }
-        match self.launcher.launch(&self.order, &self.spec.limits).await {
+        // A module that is gone is told in the words of a load; Bun's own would name files of this machine.
+        let (spec, root) = (self.spec.clone(), PathBuf::from(&self.order.root));
+        let state = self.launcher.config.state.clone();
+        let judged = spawn_blocking(move || order(&spec, &root, &state)).await;
+        let launched = match judged.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(order) => self.launcher.launch(&order, &self.spec.limits).await,
+            Err(reason) => Err(self.launcher.failed(reason)),
+        };
+        match launched {
             Ok(started) => {
                 self.slot().loaded = Arc::new(started.loaded.clone());
                 self.adopt(started);

@@ -96,7 +96,7 @@ async fn the_end_of_stderr_stands_in_the_log_only() {
     let failure = room.call("t", "{}").await.unwrap_err();
     assert_eq!(failure.to_string(), "t exited with code 7 during the call");
     eventually("the record", || {
-        room.has_logged("[tools] t exited with code 7; the end of its stderr:\nlast words")
+        room.has_logged("[tools] t exited with code 7; the end of its stderr:\n  last words")
     })
     .await;
 }

@@ -192,3 +192,63 @@ async fn zod_works_from_the_checkouts_own_node_modules() {
     assert!(report.failed.is_empty() || report.failed[0].reason.starts_with("Cannot find package 'zod'"));
     assert_ne!(room.call("t", "{}").await, ok("3"), "a package is part of the module");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn modules_that_hang_keep_no_other_from_loading() {
+    let Some(room) = room() else { return };
+    let hangs = "await new Promise(() => setInterval(() => {}, 1000)); export default {}";
+    let names: Vec<String> = (0..24).map(|number| format!("hangs_{number}")).collect();
+    let mut tools: Vec<(&str, String)> = names.iter().map(|name| (name.as_str(), hangs.to_owned())).collect();
+    let text = format!("require('fs').writeFileSync('loaded', ''); export default {{ {GOOD} }}");
+    tools.push(("good", text));
+    let room = std::sync::Arc::new(room);
+    let begun = std::time::Instant::now();
+    let report = room.load(&tools).await;
+    assert!(begun.elapsed().as_secs() < 60, "two at once would take 120 s");
+    assert!(room.at("loaded").exists());
+    assert_eq!(report.loaded.len(), 1);
+    let failed: Vec<_> = report.failed.iter().map(|failed| failed.name.clone()).collect();
+    assert_eq!(failed, names, "in their order");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reason_cannot_forge_a_record() {
+    let Some(room) = room() else { return };
+    let text = "throw new Error('\\x1b[2J\\u202e\\n[tools] fake record\\n  fake (tools/fake.ts): why')";
+    let late = "Promise.reject(new Error('late\\n[tools] fake record\\x1b[2J')); return 'ok'";
+    let report = room.load(&[("t", text.into()), ("late", tool(late))]).await;
+    let reason = "\u{fffd}[2J\u{fffd}\n    [tools] fake record\n    fake (tools/fake.ts): why";
+    assert_eq!(report.failed[0].reason, reason);
+    assert_eq!(room.call("late", "{}").await, ok("ok"));
+    crate::eventually("the late fault", || {
+        room.has_logged("[tools] late: outside any call: late\n  [tools] fake record\u{fffd}[2J")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_is_gone_reads_the_same_at_a_restart() {
+    let Some(room) = room() else { return };
+    room.load(&[("t", tool("process.exit(1)"))]).await;
+    std::fs::remove_file(room.at("tools/t.ts")).unwrap();
+    assert_eq!(room.call("t", "{}").await.unwrap_err().code(), "crashed");
+    let failure = room.call("t", "{}").await.unwrap_err();
+    assert_eq!(failure.to_string(), "t could not be started again: the file does not exist");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_may_not_write_where_the_host_lies() {
+    let Some(room) = room() else { return };
+    let mut spec = crate::spec("t");
+    room.write("tools/t.ts", tool(""));
+    spec.limits.write = vec![room.folder.path().to_owned()];
+    let failed = room.load_specs(vec![spec]).await.failed;
+    assert!(failed[0].reason.starts_with("limits.write names "), "{}", failed[0].reason);
+    for state in ["checkout/.state", "tmp/state"] {
+        let mut config = crate::config(&room.folder, room.log.clone()).unwrap();
+        config.state = room.folder.path().join(state);
+        let error = beeuni_toolhost::ToolHost::start(config).err().unwrap().to_string();
+        assert!(error.contains("where tools may write"), "{error}");
+        assert!(!room.folder.path().join(state).exists());
+    }
+}

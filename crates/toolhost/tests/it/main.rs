@@ -47,16 +47,24 @@ impl Lines {
 
 /// A room, or `None` with a loud line when there is no Bun.
 fn room() -> Option<Room> {
-    let Some(bun) = beeuni_testkit::bun() else {
-        eprintln!("skipped: no Bun; run `npm ci` in runtime/ or set BEEUNI_BUN");
-        return None;
-    };
     let folder = tempfile::Builder::new().prefix("toolhost-").tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     for name in ["checkout/tools", "tmp"] {
         std::fs::create_dir_all(root.join(name)).unwrap();
     }
     let log = Arc::new(Lines::default());
+    let host = ToolHost::start(config(&folder, log.clone())?).unwrap();
+    let env = Arc::new([("GREETING".to_owned(), "hello".to_owned())].into());
+    Some(Room { folder, host, log, env })
+}
+
+/// How a room's host is set up.
+fn config(folder: &TempDir, log: Arc<Lines>) -> Option<Config> {
+    let Some(bun) = beeuni_testkit::bun() else {
+        eprintln!("skipped: no Bun; run `npm ci` in runtime/ or set BEEUNI_BUN");
+        return None;
+    };
+    let root = folder.path().canonicalize().unwrap();
     let text = |path: PathBuf| path.to_str().unwrap().to_owned();
     let process_env = [
         ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
@@ -64,7 +72,7 @@ fn room() -> Option<Room> {
         ("TMPDIR".to_owned(), text(root.join("tmp"))),
         ("TZ".to_owned(), "UTC".to_owned()),
     ];
-    let config = Config {
+    Some(Config {
         bun: BunProgram { path: bun, env: BTreeMap::new() },
         spawner: Spawner::start().unwrap(),
         checkout: root.join("checkout"),
@@ -73,10 +81,8 @@ fn room() -> Option<Room> {
         spill: root.join("spill"),
         process_env: process_env.into(),
         sandbox: true,
-        log: log.clone(),
-    };
-    let env = Arc::new([("GREETING".to_owned(), "hello".to_owned())].into());
-    Some(Room { folder, host: ToolHost::start(config).unwrap(), log, env })
+        log,
+    })
 }
 
 /// A good tool around the body of `execute`.
