@@ -56,11 +56,38 @@ pub fn encode(out: &mut Vec<u8>, kind: u8, id: u32, parts: &[&[u8]]) -> Result<(
 pub struct Decoder {
     buffer: Vec<u8>,
     start: usize,
+    large: Option<Large>,
 }
 
+/// A frame whose bytes go straight into its payload.
+#[derive(Debug)]
+struct Large {
+    frame: Frame,
+    size: usize,
+}
+
+/// A payload of so many bytes is not collected in the common buffer first.
+const LARGE: usize = 64 << 10;
+
 impl Decoder {
+    /// Where the next bytes belong while a large frame is under way, and how many are missing. Reading straight into
+    /// it, never more than that, spares a copy; what is read there is not [`Decoder::push`]ed.
+    pub fn missing(&mut self) -> Option<(&mut Vec<u8>, usize)> {
+        let large = self.large.as_mut()?;
+        let missing = large.size - large.frame.payload.len();
+        (missing > 0).then_some((&mut large.frame.payload, missing))
+    }
+
     /// Adds bytes that arrived.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, mut bytes: &[u8]) {
+        if let Some((payload, missing)) = self.missing() {
+            let (here, rest) = bytes.split_at(missing.min(bytes.len()));
+            payload.extend_from_slice(here);
+            bytes = rest;
+        }
+        if bytes.is_empty() {
+            return;
+        }
         if self.start == self.buffer.len() {
             self.buffer.clear();
             self.start = 0;
@@ -73,6 +100,12 @@ impl Decoder {
 
     /// The next whole frame, or `None` until more bytes arrive.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
+        if let Some(large) = self.large.take_if(|large| large.frame.payload.len() == large.size) {
+            return Ok(Some(large.frame));
+        }
+        if self.large.is_some() {
+            return Ok(None);
+        }
         let rest = &self.buffer[self.start..];
         let Some((length, body)) = rest.split_first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_le_bytes(*length) as usize;
@@ -85,10 +118,19 @@ impl Decoder {
         if length < 5 {
             return Err(FrameError::TooShort(length));
         }
+        let [kind, id @ ..] = *head;
         if body.len() < length {
+            let size = length - 5;
+            if size >= LARGE {
+                let mut payload = Vec::with_capacity(size);
+                payload.extend_from_slice(&body[5..]);
+                let frame = Frame { kind, id: u32::from_le_bytes(id), payload };
+                self.large = Some(Large { frame, size });
+                self.buffer.clear();
+                self.start = 0;
+            }
             return Ok(None);
         }
-        let [kind, id @ ..] = *head;
         let payload = body[5..length].to_vec();
         self.start += 4 + length;
         if self.buffer.capacity() > 1 << 20 && self.start == self.buffer.len() {
@@ -101,7 +143,7 @@ impl Decoder {
 
     /// True when a frame has begun and not ended: a peer that stops here has cut a message.
     pub fn is_mid_frame(&self) -> bool {
-        self.start < self.buffer.len()
+        self.large.is_some() || self.start < self.buffer.len()
     }
 }
 
@@ -140,6 +182,24 @@ mod tests {
             assert_eq!(frames[1], Frame { kind: 255, id: u32::MAX, payload: vec![] });
             assert_eq!(frames[2].payload.len(), 100_000);
         }
+    }
+
+    #[test]
+    fn a_large_frame_is_read_straight_into_its_payload() {
+        let mut bytes = Vec::new();
+        encode(&mut bytes, 1, 7, &[&vec![9; 100_000]]).unwrap();
+        encode(&mut bytes, 2, 8, &[b"next"]).unwrap();
+        let mut decoder = Decoder::default();
+        decoder.push(&bytes[..20]);
+        assert_eq!(decoder.next_frame(), Ok(None));
+        let (payload, missing) = decoder.missing().unwrap();
+        assert_eq!(missing, 100_009 - 20);
+        payload.extend_from_slice(&bytes[20..100_009]);
+        assert!(decoder.missing().is_none() && decoder.is_mid_frame());
+        assert_eq!(decoder.next_frame().unwrap().unwrap().payload, [9; 100_000]);
+        decoder.push(&bytes[100_009..]);
+        assert_eq!(decoder.next_frame().unwrap().unwrap().payload, b"next");
+        assert!(!decoder.is_mid_frame());
     }
 
     #[test]

@@ -8,9 +8,11 @@ use std::time::Duration;
 use beeuni_child::{Child, Exit};
 use beeuni_protocol::frame::{Decoder, Frame};
 use beeuni_protocol::host::{CallMeta, Env, Kind, Load, LoadFailed, Loaded, call_head};
+use bytes::BufMut as _;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +21,8 @@ use crate::outbox::Outbox;
 
 /// A frame that does not grow for so long has been cut off.
 const STALLED: Duration = Duration::from_secs(5);
+/// While more calls are open, those that begin at the same time go out in one write.
+const MANY: usize = 4;
 /// How long a process may live on after it closed its channel, and what it printed after it ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The process keeps so many environments (`ENVS` in host.ts).
@@ -163,7 +167,11 @@ impl Process {
         state.outbox.push(Kind::Call, id, &[&head, arguments]).map_err(|_| NotSent::TooLong)?;
         let (sender, receiver) = oneshot::channel();
         state.calls.insert(id, Some(sender));
-        self.channel.flush(&mut state);
+        if state.calls.len() > MANY {
+            self.channel.unsent.notify_one();
+        } else {
+            self.channel.flush(&mut state);
+        }
         Ok((id, receiver))
     }
 
@@ -445,7 +453,12 @@ impl Reader {
             let ready = tokio::select! {
                 biased;
                 ready = channel.stream.ready(interest) => ready,
-                () = channel.unsent.notified() => continue,
+                () = channel.unsent.notified() => {
+                    // Other callers that are about to send go into the same write.
+                    yield_now().await;
+                    channel.flush(&mut channel.state());
+                    continue;
+                }
                 () = sleep_until(deadline), if self.decoder.is_mid_frame() => {
                     return Fault::Broken("it left a message to the host unfinished".to_owned());
                 }
@@ -466,9 +479,15 @@ impl Reader {
     /// Reads what is there.
     fn read(&mut self, channel: &Channel) -> Result<(), Fault> {
         loop {
-            match channel.stream.try_read(&mut self.chunk) {
+            let read = match self.decoder.missing() {
+                Some((payload, missing)) => channel.stream.try_read_buf(&mut payload.limit(missing)),
+                None => channel.stream.try_read(&mut self.chunk).inspect(|count| {
+                    self.decoder.push(&self.chunk[..*count]);
+                }),
+            };
+            match read {
                 Ok(0) => return Err(Fault::Closed),
-                Ok(count) => self.decoder.push(&self.chunk[..count]),
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return Err(Fault::Closed),
