@@ -154,7 +154,7 @@ impl Tools for Door {
     }
 
     async fn call(&self, call: ToolCall) -> Result<String, CallError> {
-        if !self.host.report().loaded.iter().any(|tool| tool.name == call.name) {
+        if !self.host.is_loaded(&call.name) {
             return Err(CallError::NotFound(call.name));
         }
         let verdict = self.manifest.may_use(self.harness, &call.session_agent, &call.agent, &call.name);

@@ -216,6 +216,11 @@ impl ToolHost {
         }
     }
 
+    /// Whether a tool of that name can be called.
+    pub fn is_loaded(&self, tool: &str) -> bool {
+        self.table().tools.contains_key(tool)
+    }
+
     /// What the last load gave.
     pub fn report(&self) -> LoadReport {
         self.table().report.clone()

@@ -237,6 +237,7 @@ impl Runner {
         context: &mut Context,
     ) -> Outcome {
         let Local { hosting, lines, folder: _folder } = local;
+        let spawner = hosting.spawner.clone();
         let start = Start {
             hosting,
             files: &project.files,
@@ -262,6 +263,7 @@ impl Runner {
         let mut desk = Desk::open(&daemon, lines, interrupts, self.json, context).await?;
         let exit = self.turns(&daemon, &mut desk, context).await;
         daemon.shut_down().await;
+        spawner.shut_down().await;
         let exit = exit?;
         if exit == Exit::Failed && !self.json {
             context.ui.talk(format_args!("What tools printed is in {}", self.log.display()));

@@ -6,7 +6,7 @@ use beeuni_daemon::StartError;
 use beeuni_models::Api;
 use beeuni_protocol::event::{EventBody, FinishReason, ToolStatus};
 
-use crate::{Stage, events_until, finished, module, results, stage, turn};
+use crate::{events_until, finished, module, results, stage, turn};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_program_is_refused_until_the_first_ends() {

@@ -145,6 +145,7 @@ async fn call(
     context: &mut Context,
 ) -> Result<Result<String, CallError>, Failure> {
     let Local { hosting, mut lines, folder: _folder } = local;
+    let spawner = hosting.spawner.clone();
     let manifest = Arc::new(project.judged.manifest.clone());
     let mut interrupts = Interrupts::listen().map_err(Failure::failed)?;
     let opening = Door::open(hosting, manifest, Harness::Experimental, Some(name));
@@ -176,6 +177,7 @@ async fn call(
     // What the module printed last is still on its way: the pipes end with the process, and the lines with them.
     drop(call);
     drop(door);
+    spawner.shut_down().await;
     while let Ok(Some(line)) = tokio::time::timeout(LAST_WORDS, lines.recv()).await {
         context.ui.talk(line);
     }
