@@ -33,5 +33,6 @@ async fn load_all(project: &Project, context: &Context) -> Result<LoadReport, Fa
     let (_door, report) = Door::open(local.hosting.clone(), manifest, Harness::Experimental, None)
         .await
         .map_err(Failure::failed)?;
+    local.hosting.spawner.shut_down().await;
     Ok(report)
 }

@@ -2,7 +2,9 @@
 //! gets its secrets.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +49,8 @@ type Vars = Arc<BTreeMap<String, String>>;
 pub struct Door {
     host: Arc<ToolHost>,
     modules: Vec<ModuleSpec>,
+    /// The modules that did not load, with what their files held then.
+    failed: Mutex<HashMap<String, Option<u64>>>,
     checkout: PathBuf,
     manifest: Arc<Manifest>,
     harness: Harness,
@@ -84,6 +88,7 @@ impl Door {
         let report = host.load(&checkout, modules.clone()).await;
         let door = Door {
             host,
+            failed: Mutex::new(fingerprints(&modules, &report, &checkout)),
             modules,
             manifest,
             harness,
@@ -96,9 +101,21 @@ impl Door {
         Ok((Arc::new(door), report))
     }
 
-    /// Loads again what has other contents than before; the rest keeps its process. Calls that run end on the old code.
-    pub async fn refresh(&self) -> LoadReport {
-        self.host.load(&self.checkout, self.modules.clone()).await
+    /// Loads again what has other contents than before; the rest keeps its process. Calls that run end on the old code. A
+    /// module that did not load is tried again when its own file has changed: one that hangs must not delay every turn.
+    pub async fn refresh(&self) {
+        let modules: Vec<ModuleSpec> = {
+            let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_worth_it = |module: &&ModuleSpec| {
+                failed.get(&module.name).is_none_or(|seen| *seen != fingerprint(module, &self.checkout))
+            };
+            self.modules.iter().filter(is_worth_it).cloned().collect()
+        };
+        let report = self.host.load(&self.checkout, modules.clone()).await;
+        let again = fingerprints(&modules, &report, &self.checkout);
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.retain(|name, _| !modules.iter().any(|module| module.name == *name));
+        failed.extend(again);
     }
 
     /// How every tool is.
@@ -115,6 +132,30 @@ impl Door {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
         contexts.entry(key).or_insert_with(|| self.environment.context(self.grants(agent), session)).clone()
     }
+}
+
+/// What the files of the modules that did not load hold now.
+fn fingerprints(
+    modules: &[ModuleSpec],
+    report: &LoadReport,
+    checkout: &Path,
+) -> HashMap<String, Option<u64>> {
+    let failed =
+        report.failed.iter().filter_map(|failed| modules.iter().find(|module| module.name == failed.name));
+    failed.map(|module| (module.name.clone(), fingerprint(module, checkout))).collect()
+}
+
+/// A mark of a module file's contents; `None` when it cannot be read.
+fn fingerprint(module: &ModuleSpec, checkout: &Path) -> Option<u64> {
+    let Source::File(path) = &module.source else { return None };
+    let path = checkout.join(path);
+    // Asked before reading: a pipe would wait for a writer for ever.
+    if !fs::metadata(&path).ok()?.is_file() {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    fs::read(path).ok()?.hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 /// What the tool host loads for an entry. A Beeuni tool comes out of this program (L7).

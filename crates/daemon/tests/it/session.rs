@@ -57,17 +57,20 @@ async fn a_cut_journal_is_told_as_interrupted() {
 async fn an_edited_module_runs_in_the_next_turn_and_an_unchanged_one_keeps_its_state() {
     let counting = "let n = 0\nexport default { description: 'd', parameters: { type: 'object', properties: {} }, \
                     execute: () => String(++n) }\n";
-    let modules = [("edited", module("return 'old'")), ("counting", counting.to_owned())];
-    let manifest = "tools: {edited: tools/edited.ts, counting: tools/counting.ts}\n";
+    let broken = "throw new Error('not yet')\n".to_owned();
+    let modules = [("edited", module("return 'old'")), ("counting", counting.to_owned()), ("mended", broken)];
+    let manifest = "tools: {edited: tools/edited.ts, counting: tools/counting.ts, mended: tools/mended.ts}\n";
     let Some(stage) = stage(Api::OpenAi, manifest, &modules) else { return };
     let (daemon, _) = stage.start("s1").await.unwrap();
-    let script = "CALL edited {}\n+ counting {}\nSAY ok";
+    let script = "CALL edited {}\n+ counting {}\n+ mended {}\nSAY ok";
     let events = turn(&daemon, "beeuni", script).await;
     let first = results(&events);
     assert_eq!((first["edited"].1, first["counting"].1), ("old", "1"));
+    assert_eq!(first["mended"].1, "Tool mended not found");
     stage.project.write("tools/edited.ts", module("return 'new'"));
+    stage.project.write("tools/mended.ts", module("return 'well'"));
     let events = turn(&daemon, "beeuni", script).await;
     let second = results(&events);
-    assert_eq!((second["edited"].1, second["counting"].1), ("new", "2"));
+    assert_eq!((second["edited"].1, second["counting"].1, second["mended"].1), ("new", "2", "well"));
     daemon.shut_down().await;
 }
