@@ -82,3 +82,23 @@ fn the_tools_are_strictly_typed() {
     }
     passes(&tsc, &["--noEmit", "--project", "."]);
 }
+
+#[test]
+fn the_web_tools_share_their_lines_about_services() {
+    // E2 makes each tool one file, so the same code stands three times: a fault mended in one is mended in all.
+    const BEGIN: &str = "// ---- How this tool reaches its service";
+    const END: &str = "function text(value: unknown): string {";
+    let shared = |name: &str| {
+        let source = beeuni_builtins::get(name).unwrap().source;
+        let from = source.find(BEGIN).unwrap_or_else(|| panic!("{name} has no line {BEGIN:?}"));
+        let to = from + source[from..].find(END).unwrap_or_else(|| panic!("{name} has no {END:?} after it"));
+        &source[from..to]
+    };
+    for name in ["image_search", "scrape_webpage"] {
+        assert_eq!(
+            shared(name),
+            shared("web_search"),
+            "{name} and web_search reach their services differently"
+        );
+    }
+}
