@@ -312,8 +312,8 @@ impl Channel {
         // A stray that left the group may hold the pipes open for ever.
         let _ = timeout(LAST_WORDS, printed).await;
         pumps.abort_all();
-        if let Some(fault) = end.fault() {
-            let name = self.tool_name();
+        // A spare has no module yet: what keeps it from starting keeps a load from it too, and is told there.
+        if let (Some(fault), Some(name)) = (end.fault(), self.name.get()) {
             let tail = tail.text();
             let tail = if tail.is_empty() { tail } else { format!("; the end of its stderr:\n{tail}") };
             self.log.warn(&format!("[tools] {name} {fault}{tail}"));
@@ -325,12 +325,14 @@ impl Channel {
         let seen = tokio::select! {
             fault = reader.run(self) => Some(fault),
             _ = child.wait() => None,
-            () = self.stop.cancelled() => {
-                child.kill();
-                child.wait().await;
-                return if self.state().unresponsive { End::Unresponsive } else { End::Stopped };
-            }
+            () = self.stop.cancelled() => None,
         };
+        // Asked after the wait: where it ends and is not needed any more at the same time, its end is no crash.
+        if self.stop.is_cancelled() {
+            child.kill();
+            child.wait().await;
+            return if self.state().unresponsive { End::Unresponsive } else { End::Stopped };
+        }
         match seen {
             Some(Fault::Broken(what)) => {
                 child.kill();

@@ -153,18 +153,21 @@ impl Launcher {
     pub(crate) fn refill(self: &Arc<Self>, root: PathBuf) {
         let launcher = self.clone();
         tokio::spawn(async move {
-            let wanted = |spare: &Option<Spare>| {
+            let wanted = |launcher: &Launcher, spare: &Option<Spare>| {
                 launcher.is_awake()
                     && spare.as_ref().is_none_or(|spare| spare.root != root || spare.process.end().is_some())
             };
-            if !wanted(&launcher.spare.lock().unwrap_or_else(PoisonError::into_inner)) {
+            if !wanted(&launcher, &launcher.spare.lock().unwrap_or_else(PoisonError::into_inner)) {
                 return;
             }
-            // The first calls come right after a load: they need the machine more.
+            // The first calls come right after a load: they need the machine more. A host that goes meanwhile is let go.
+            let waiting = Arc::downgrade(&launcher);
+            drop(launcher);
             sleep(SPARE_AFTER).await;
+            let Some(launcher) = waiting.upgrade() else { return };
             if let Ok(process) = launcher.start(&root, &ToolLimits::default()).await {
                 let mut spare = launcher.spare.lock().unwrap_or_else(PoisonError::into_inner);
-                if wanted(&spare) {
+                if wanted(&launcher, &spare) {
                     *spare = Some(Spare { root: root.clone(), process });
                 }
             }
