@@ -28,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Call one tool, as a model would: same access, secrets, limits and texts
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example: beeuni tools call lookup_order --args '{\"id\":\"A-1042\"}' --env-file .env.local"
+    after_help = "Example: beeuni tools call lookup_order --args '{\"id\":\"A-1042\"}' --env-file ~/.config/shop.env"
 )]
 pub(crate) struct Args {
     /// The tool's name
